@@ -19,7 +19,8 @@ from rsmq_tui.monitor.text import count, duration, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
-# A queue counts as emptied if it held messages for this long: queues that consumers keep empty are no news.
+# A queue counts as emptied if a message was ready for this long: queues that consumers keep empty are no news. That
+# polls found messages in it is not enough, because it may have been empty between them.
 FILLED_MS = 60_000
 # Evictions are reported at most this often, with their sum.
 EVICTED_EVERY_MS = 60_000
@@ -114,8 +115,8 @@ class QueueDetector:
         # before it.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, tuple[QueueState, QueueState | None]] = {}
-        # Since when queues have held messages.
-        self._filled: dict[str, int] = {}
+        # The queues in which a message was ready for ``FILLED_MS`` since they were empty last.
+        self._filled: set[str] = set()
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
@@ -138,9 +139,6 @@ class QueueDetector:
     def _begin(self, queues: Sequence[QueueState], at_ms: int, found: list[Event]) -> None:
         """Report troubles that were not reported before, and the end of those that were."""
         for queue in queues:
-            if queue.depth:
-                since_ms = queue.ready_since_ms
-                self._filled[queue.name] = at_ms if since_ms is None else min(at_ms, since_ms)
             reported = self._reported.get(queue.name)
             if reported is not None:
                 self._verdicts[queue.name] = Hysteresis(reported.verdict, reported.at_ms, QUEUE_FLAP_SPAN_MS)
@@ -163,7 +161,9 @@ class QueueDetector:
             known = {queue.name: queue for queue in last}
             created = [queue for queue in queues if queue.name not in known]
             pairs = [(known.pop(queue.name), queue) for queue in queues if queue.name in known]
+            self._note_filled(before for before, _ in pairs)
         else:
+            self._note_filled(changed[0])
             # In most queues that changed, only counts differ. Of the depth, only whether it is 0 matters.
             pairs = [
                 (before, after)
@@ -176,17 +176,29 @@ class QueueDetector:
             if before is not after:
                 self._compare_queue(before, after, at_ms, found)
         for queue in created:
-            if queue.depth:
-                self._filled[queue.name] = at_ms
             self._meet(queue, at_ms, found)
         for name in known:
-            for kept in (self._verdicts, self._held, self._filled, self._reported):
+            for kept in (self._verdicts, self._held, self._reported):
                 kept.pop(name, None)
+        self._filled -= known.keys()
         again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
                  and before.created_ms != after.created_ms]  # fmt: skip
         found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
         found += self._many(created, at_ms, EventKind.CREATED, _created)
         found += self._again(again, at_ms, are_all=len(again) == len(last))
+
+    def _note_filled(self, queues: Iterable[QueueState]) -> None:
+        """Remember the queues in which a message had been ready for ``FILLED_MS`` at the last poll, which they are of.
+
+        A list whose items have no times shows that by a next item that stays the same.
+        """
+        if self._last_ms is not None:
+            latest_ms = self._last_ms - FILLED_MS
+            for queue in queues:
+                ready_ms = queue.ready_since_ms
+                since_ms = queue.idle_since_ms if ready_ms is None else ready_ms
+                if since_ms is not None and since_ms <= latest_ms:
+                    self._filled.add(queue.name)
 
     def _again(self, queues: Sequence[QueueState], at_ms: int, *, are_all: bool) -> list[Event]:
         """Report queues that were deleted and created again; several after a restart are one event."""
@@ -226,18 +238,11 @@ class QueueDetector:
             self._follow(after, at_ms, found, before)
         if before[_ATTRIBUTES] != after[_ATTRIBUTES]:
             self._compare_attributes(before, after, at_ms, found)
-        if bool(before.depth) is not bool(after.depth) and after.depth is not None:
-            if after.depth:
-                self._filled[after.name] = at_ms
-                return
-            since_ms = self._filled.pop(after.name, at_ms)
-            if before.depth and at_ms - since_ms >= FILLED_MS:
-                words = f"empty; it held {plural(before.depth, 'message')} at the previous poll"
-                found.append(
-                    self._event(
-                        at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details={"depth": before.depth}
-                    )
-                )
+        if before.depth and after.depth == 0 and after.name in self._filled:
+            self._filled.discard(after.name)
+            words = f"empty; it held {plural(before.depth, 'message')} at the previous poll"
+            details = {"depth": before.depth}
+            found.append(self._event(at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details=details))
 
     def _compare_attributes(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
         make = partial(self._event, at_ms, after.name)

@@ -106,7 +106,7 @@ def test_what_gets_worse_is_told_at_once() -> None:
     watching.observe(polled(state("orders")))
     watching.observe(polled(stalled(), s=1))
 
-    (found,) = watching.observe(polled(state("orders", Verdict.BROKEN, broken="its keys disagree"), s=2))
+    (found,) = watching.observe(polled(state("orders", Verdict.BROKEN, broken="its keys disagree", depth=None), s=2))
 
     assert found.text == "broken: its keys disagree"
 
@@ -118,7 +118,7 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     for flip in range(40):
         for s in range(15):
             now = 15 * flip + s
-            queue = state("orders") if flip % 2 else stalled(s=now)
+            queue = state("orders", depth=4) if flip % 2 else stalled(s=now)
             found += watching.observe(polled(queue, s=now))
 
     assert [event.kind for event in found] == ["verdict", "flapping"]
@@ -129,10 +129,10 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     )
 
     # The last flip, to ok, was at 585 s.
-    assert watching.observe(polled(state("orders"), s=1_184)) == []
-    (last,) = watching.observe(polled(state("orders"), s=1_185))
+    assert watching.observe(polled(state("orders", depth=4), s=1_184)) == []
+    (last,) = watching.observe(polled(state("orders", depth=4), s=1_185))
     assert last.at_ms == NOON_MS + 585_000
-    assert last.text == "ok, was stalled for 9m 45s: empty (39 changes since it was reported)"
+    assert last.text == "ok, was stalled for 9m 45s: nothing is wrong (39 changes since it was reported)"
 
 
 def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:
@@ -279,17 +279,40 @@ def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> No
     assert [event.kind for event in watching.observe(polled(state("a"), state("b"), s=3))] == ["created"]
 
 
-def test_a_queue_is_emptied_if_it_held_messages_for_a_minute() -> None:
+def test_a_queue_is_emptied_if_a_message_was_ready_for_a_minute() -> None:
     watching = detector()
-    watching.observe(polled(state("a"), state("b", depth=9), state("c", depth=2, oldest_ready_ms=NOON_MS - 59_000)))
-    assert sent(watching.observe(polled(state("a", depth=1), state("b", depth=9), state("c"), s=1))) == [
-        ("emptied", "c", "empty; it held 2 messages at the previous poll")
-    ]
+    held = [state(name, depth=2, oldest_ready_ms=NOON_MS - s * 1000) for name, s in (("a", 59), ("b", 60), ("c", 60))]
+    watching.observe(polled(*held))
+    found = watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_ms=NOON_MS), s=1))
+    assert sent(found) == [("emptied", "b", "empty; it held 2 messages at the previous poll")]
 
-    assert watching.observe(polled(state("a"), state("b", depth=8), state("c"), s=2)) == []
-    assert sent(watching.observe(polled(state("a"), state("b"), state("c"), s=60))) == [
-        ("emptied", "b", "empty; it held 8 messages at the previous poll")
-    ]
+    # Consumers go on with newer messages, until there is none.
+    found = watching.observe(polled(state("a"), state("b"), state("c"), s=2))
+    assert sent(found) == [("emptied", "c", "empty; it held 9 messages at the previous poll")]
+    # It was empty since.
+    watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_ms=NOON_MS + 3_000), s=3))
+    assert watching.observe(polled(state("a"), state("b"), state("c"), s=4)) == []
+
+
+def test_a_queue_that_each_poll_finds_with_a_new_message_is_not_emptied() -> None:
+    watching = detector()
+    for s in range(300):
+        at_ms = NOON_MS + s * 1000
+        watching.observe(
+            polled(state("timed", depth=1, oldest_ready_ms=at_ms), state("list", depth=1, idle_since_ms=at_ms), s=s)
+        )
+
+    assert watching.observe(polled(state("timed"), state("list"), s=300)) == []
+
+
+def test_a_list_without_times_is_emptied_if_its_next_item_was_the_same_for_a_minute() -> None:
+    watching = detector()
+    still = state("list", kind="list", depth=3, idle_since_ms=NOON_MS)
+    for s in range(61):
+        watching.observe(polled(still, s=s))
+
+    (found,) = watching.observe(polled(state("list", kind="list"), s=61))
+    assert (found.kind, found.details) == ("emptied", {"depth": 3})
 
 
 def test_attributes() -> None:
