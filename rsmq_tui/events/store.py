@@ -2,6 +2,8 @@
 
 Two dashboards see the same event at slightly different times. An event is left out if another writer has written one of
 the same server, queue, kind and outcome that began at nearly the same time, or since the last poll before the event.
+A verdict is left out too if another writer has written it within ``_SAME_VERDICT_MS``, and it is still the last one of
+its queue: two dashboards that began to watch at different times need different times to see that a queue grows.
 """
 
 import json
@@ -12,7 +14,8 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
-from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.monitor.incidents import QUEUE_FLAP_SPAN_MS
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.triage.journal_db import SqliteFile
 
@@ -21,12 +24,15 @@ LIMIT = 100_000
 # lost server again after up to 10 s (earlier versions: 30 s), read INFO every 10 s, and report evictions once a minute.
 _SAME_MS = 5_000
 _SAME_OF_KIND_MS = {
+    # Flapping that is over is not reported again within this time.
+    EventKind.FLAPPING: QUEUE_FLAP_SPAN_MS,
     EventKind.BACK: 35_000,
     EventKind.RESTARTED: 45_000,
     EventKind.FAILOVER: 45_000,
     EventKind.ROLE: 45_000,
     EventKind.EVICTED: 60_000,
 }
+_SAME_VERDICT_MS = Thresholds().growing_ms
 _TIME_MAX = 1 << 62
 FILE_NAME = "events.sqlite"
 
@@ -64,6 +70,9 @@ CREATE TABLE events (
 CREATE INDEX events_by_time ON events (at_ms);
 CREATE INDEX events_by_begin ON events (begin_ms)
 """
+# The kinds that change the verdict of a queue, and what an event of the same queue of the same server has.
+_OF_VERDICTS = "('verdict', 'deleted', 'created')"
+_OF_PLACE = "queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?))"
 _COLUMNS = ("id", "at_ms", "server", "run_id", "ns", "queue", "kind", "severity", "text", "details", "same", "begin_ms",
             "writer", "uid")  # fmt: skip
 
@@ -110,14 +119,29 @@ class EventStore(SqliteFile):
             None if event.queue is None else name_bytes(event.queue), event.kind.value, event.severity.value,
             name_bytes(event.text), json.dumps(event.details), event.same, begin_ms, self._writer, uid,
         )  # fmt: skip
-        _, server, run_id, ns, queue, kind, _, _, _, same, _, writer, _ = values
+        at_ms, server, run_id, ns, queue, kind, _, _, _, same, _, writer, _ = values
+        of_place = queue, ns, server, run_id
+        if event.kind is EventKind.VERDICT and self._is_last_verdict(at_ms, event.same, of_place):
+            return False
         inserted = self.db.execute(
             f"INSERT OR IGNORE INTO events ({', '.join(_COLUMNS[1:])}) SELECT {', '.join('?' * (len(_COLUMNS) - 1))}"
             " WHERE NOT EXISTS (SELECT 1 FROM events WHERE begin_ms BETWEEN ? AND ? AND writer != ? AND kind = ?"
-            " AND same = ? AND queue IS ? AND ns = ? AND (server = ? OR (run_id != '' AND run_id = ?)))",
-            (*values, from_ms - within_ms, begin_ms + within_ms, writer, kind, same, queue, ns, server, run_id),
+            f" AND same = ? AND {_OF_PLACE})",
+            (*values, from_ms - within_ms, begin_ms + within_ms, writer, kind, same, *of_place),
         )
         return inserted.rowcount > 0
+
+    def _is_last_verdict(self, at_ms: int, same: str, of_place: tuple[object, ...]) -> bool:
+        """Return whether a verdict is still the last one of its queue, and another writer has just written it."""
+        # The + keeps SQLite from reading the whole table in the order of the ids.
+        last = self.db.execute(
+            f"SELECT same, at_ms, writer FROM events WHERE at_ms >= ? AND kind IN {_OF_VERDICTS} AND {_OF_PLACE}"
+            " ORDER BY +id DESC LIMIT 1",
+            (at_ms - _SAME_VERDICT_MS, *of_place),
+        ).fetchone()
+        if last is None or last["writer"] == self._writer:
+            return False
+        return bool(last["same"] == same and last["at_ms"] <= at_ms + _SAME_VERDICT_MS)
 
     def last(self, limit: int, *, since_ms: int | None = None) -> list[Stored]:
         """Return the last events since a time, the oldest of them first."""
@@ -140,7 +164,7 @@ class EventStore(SqliteFile):
         with self.explained():
             rows = self.db.execute(
                 "SELECT queue, kind, same, at_ms, max(id) FROM events WHERE server = ? AND ns = ? AND queue IS NOT NULL"
-                " AND kind IN ('verdict', 'deleted', 'created') GROUP BY queue",
+                f" AND kind IN {_OF_VERDICTS} GROUP BY queue",
                 (name_bytes(server), name_bytes(ns)),
             ).fetchall()
         found: dict[str, ReportedVerdict] = {}

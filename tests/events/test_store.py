@@ -81,11 +81,38 @@ def test_the_same_event_of_two_dashboards_is_written_once(store: EventStore, oth
     store.write([event()])
 
     assert other.write([event(2)]) == 0
+    store.write([event(kind=EventKind.CREATED)])
     # Each of these is another one.
-    assert other.write([event(6), event(queue="mail"), event(ns="b"), event(same="growing"),
+    assert other.write([event(6, kind=EventKind.CREATED), event(queue="mail"), event(ns="b"), event(same="growing"),
                         event(kind=EventKind.EMPTIED), event(server="redis://elsewhere")]) == 6  # fmt: skip
     # Nobody sees one event twice.
     assert store.write([event()]) == 1
+
+
+def test_a_verdict_that_two_dashboards_find_at_different_times_is_written_once(
+    store: EventStore, other: EventStore
+) -> None:
+    store.write([event(same="growing")])
+    assert other.write([event(53, same="growing")]) == 0
+
+    # It began again.
+    store.write([event(60, same="ok")])
+    assert other.write([event(70, same="growing")]) == 1
+    # What is much later is another one.
+    assert store.write([event(191, same="growing")]) == 1
+
+
+def test_a_verdict_of_a_queue_that_was_created_again_is_another_one(store: EventStore, other: EventStore) -> None:
+    store.write([event(), event(10, kind=EventKind.DELETED, same="1")])
+    assert other.write([event(20)]) == 1
+
+
+def test_flapping_that_two_dashboards_find_at_different_times_is_written_once(
+    store: EventStore, other: EventStore
+) -> None:
+    store.write([event(kind=EventKind.FLAPPING, same="")])
+    assert other.write([event(71, kind=EventKind.FLAPPING, same="")]) == 0
+    assert other.write([event(601, kind=EventKind.FLAPPING, same="")]) == 1
 
 
 def test_two_dashboards_notice_at_different_times_that_a_server_is_back(store: EventStore, other: EventStore) -> None:
@@ -141,7 +168,7 @@ def test_news_of_others_are_noticed_and_silence_costs_no_read(store: EventStore,
     assert not store.has_news()
     other.write([event()])
     assert store.has_news()
-    store.write([event(60)])
+    store.write([event(60, same="ok")])
     assert store.has_news()
     assert not store.has_news()
 
