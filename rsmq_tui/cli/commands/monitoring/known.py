@@ -21,7 +21,10 @@ from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _NOTES = """\
 Until a given time, or until the queue is ok, no alerts are sent for it, and the dashboard sorts it after the other
-queues in trouble. Nothing is changed in Redis. The dashboards (key N) and `rsmq-tui watch` of a user share the list."""
+queues in trouble. Nothing is changed in Redis. The dashboards (key N) and `rsmq-tui watch` of a user share the list.
+
+The command does not connect to the server: a name is not checked. What is acknowledged until it is ok ends as soon as
+a dashboard or `watch` finds the queue ok."""
 
 
 _STATUSES = {0: "done", 2: "a usage error, or the list cannot be read or written"}
