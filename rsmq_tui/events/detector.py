@@ -115,6 +115,8 @@ class QueueDetector:
         # before it.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, tuple[QueueState, QueueState | None]] = {}
+        # The queues whose verdict is not known now.
+        self._watched: set[str] = set()
         # The queues in which a message was ready for ``FILLED_MS`` since they were empty last.
         self._filled: set[str] = set()
 
@@ -181,6 +183,7 @@ class QueueDetector:
             for kept in (self._verdicts, self._held, self._reported):
                 kept.pop(name, None)
         self._filled -= known.keys()
+        self._watched -= known.keys()
         again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
                  and before.created_ms != after.created_ms]  # fmt: skip
         found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
@@ -262,8 +265,12 @@ class QueueDetector:
         """Report a verdict that changed, or wait; ``last`` is the state before it, None if that is not known."""
         verdict = queue.verdict
         known = self._verdicts.get(queue.name)
-        # Watching is not a verdict yet: the last one still applies.
-        if verdict is Verdict.WATCHING or (known is None and verdict is Verdict.OK):
+        if verdict is Verdict.WATCHING:
+            # It is not a verdict yet: the last one still applies, but whether it lasts is unknown.
+            self._watched.add(queue.name)
+            return
+        self._watched.discard(queue.name)
+        if known is None and verdict is Verdict.OK:
             return
         if known is None:
             known = self._verdicts[queue.name] = Hysteresis(Verdict.OK, span_ms=QUEUE_FLAP_SPAN_MS)
@@ -303,6 +310,8 @@ class QueueDetector:
 
     def _settle(self, at_ms: int, found: list[Event]) -> None:
         for name, (queue, last) in list(self._held.items()):
+            if name in self._watched:
+                continue
             known = self._verdicts[name]
             is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
             if known.is_settled(at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):

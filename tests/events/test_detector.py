@@ -181,6 +181,20 @@ def test_watching_is_no_verdict() -> None:
     assert watching.observe(polled(stalled(), s=60)) == []
 
 
+@pytest.mark.parametrize("is_over", [True, False])
+def test_whether_a_trouble_is_over_is_not_told_while_that_is_unknown(is_over: bool) -> None:
+    watching = detector()
+    watching.observe(polled(state("orders")))
+    watching.observe(polled(stalled(s=5), s=5))
+    watching.observe(polled(state("orders", depth=1), s=65))
+
+    assert watching.observe(polled(state("orders", Verdict.WATCHING, depth=1), s=85)) == []
+    assert watching.observe(polled(state("orders", Verdict.WATCHING, depth=1), s=120)) == []
+    found = watching.observe(polled(state("orders", depth=1) if is_over else stalled(s=205), s=205))
+    assert [event.at_ms for event in found] == ([NOON_MS + 65_000] if is_over else [])
+    assert watching.observe(polled(state("orders", depth=1) if is_over else stalled(s=205), s=300)) == []
+
+
 def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
     watching = detector(orders=Verdict.STALLED, mail=Verdict.GROWING)
 
