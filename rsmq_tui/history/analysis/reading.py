@@ -449,6 +449,14 @@ class Analysis(Tables):
             or (one.queue is None and (one.id in heads or (DOWN in one.verdicts and one.place[:2] in servers)))
         )
 
+    def has_inventories(self, span: TimeRange, queues: Chosen = None) -> bool:
+        """Return whether a whole inventory of one of the queues was recorded on the days of a range, not before it."""
+        refs = self._refs(queues)
+        if not refs:
+            return False
+        wanted = (pc.field("last_inventory_ms") >= span.from_ms) & of_queues(refs)
+        return bool(only(self.read(schema.LIFECYCLE, _QUEUE, wanted, span), refs).num_rows)
+
     def poison(self, span: TimeRange, queues: Chosen = None) -> tuple[Poison, ...]:
         """Return the poison messages seen in a range, the highest receive count first."""
         inside = (pc.field("first_seen_ms") <= span.to_ms) & (pc.field("last_seen_ms") >= span.from_ms)

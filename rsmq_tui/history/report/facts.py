@@ -114,7 +114,8 @@ class Report:
 
     ``before`` is the range of the same length before, with its figures; both are None if it was not recorded.
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
-    what names of queues need to be unique: nothing, a server, a namespace or both.
+    what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
+    unknown.
     """
 
     title: str | None
@@ -141,6 +142,7 @@ class Report:
     heat: HeatMap | None
     sections: tuple[Section, ...]
     others: int
+    has_inventories: bool
     poison: tuple[Poison, ...]
     advice: tuple[Advice, ...]
     forecasts: tuple[Forecast, ...]
@@ -228,6 +230,7 @@ def gather(
         heat=_heat(analysis, chosen, span, whole),
         sections=tuple(_section(analysis, ref, own.get(ref, ()), span, whole) for ref in sections[:sections_max]),
         others=max(0, len(sections) - sections_max),
+        has_inventories=analysis.has_inventories(span, chosen),
         poison=tuple(one for one in poison if span.from_ms <= one.last_seen_ms <= span.to_ms),
         advice=analysis.advice(chosen),
         forecasts=tuple(one for one in analysis.forecasts(chosen) if span.holds(one.at_ms, one.at_ms)),

@@ -54,7 +54,11 @@ def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int =
 
 def overviews(report: Report) -> tuple[Overview, ...]:
     """Return the tables after the charts, with the service levels first."""
-    no_poison = "No message was received too often in this time range, according to the recorded inventories."
+    no_poison = (
+        "No message was received too often in this time range, according to the recorded inventories."
+        if report.has_inventories
+        else "Unknown: no inventories of messages were recorded in this time range (rsmq-tui record --messages 5m)."
+    )
     no_advice = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
     no_forecast = "No forecast was made in this time range that reaches a limit."
     no_anomaly = "There were no unusual hours; finding them needs some weeks of history."

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import QUEUES, ROLLUP_10S
+from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
@@ -101,6 +101,24 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     assert (report.forecasts, report.poison) == ((), ())
     assert all(span.from_ms <= one.bucket_ms and one.bucket_ms + 3_600_000 <= span.to_ms for one in report.anomalies)
     assert "38,400" not in as_markdown(report)
+
+
+def test_without_inventories_it_is_unknown_which_messages_were_received_too_often(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+
+    def told(*queues: QueueRef) -> str:
+        report = gather(Analysis(tmp_path), HOUR, queues or None)
+        return {one.name: one.none for one in overviews(report)}["poison"]
+
+    unknown = "Unknown: no inventories of messages were recorded in this time range (rsmq-tui record --messages 5m)."
+    # The last inventory of one queue was before the range.
+    made.add(LIFECYCLE, {**named(EMAILS), "first_ms": START_MS, "last_inventory_ms": START_MS - 1})
+    of(made, {ORDERS: {}, EMAILS: {}}, 1)
+    assert told() == unknown
+    made.add(LIFECYCLE, {**named(ORDERS), "first_ms": START_MS, "last_inventory_ms": START_MS + 60_000})
+    made.publish("run-2")
+    assert told() == "No message was received too often in this time range, according to the recorded inventories."
+    assert told(EMAILS) == unknown
 
 
 def test_trouble_from_before_the_range_that_goes_on_has_no_end(tmp_path: Path) -> None:
