@@ -53,7 +53,7 @@ _USES_OF = 10
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a range: ``recoveries_ms`` is sorted, ``late`` is None if nothing is known of received messages.
+    """The figures of a range: ``recoveries_ms`` is sorted, ``late`` is None if no messages are known to be received.
 
     ``trouble_ms`` is the time in which at least one queue or server was in an incident.
     """
@@ -361,7 +361,8 @@ def _sums(
     """Aggregate each queue over the first of the ranges, and its late messages over each.
 
     A message counts as late if it was received, not for another time, in a minute in which the oldest ready message
-    was older than the limit on average: queues deliver the oldest message first.
+    was older than the limit on average: queues deliver the oldest message first. Where nothing was received, the
+    number is unknown: messages that wait for a consumer may be late.
     """
     kinds = {"weight": "sum", "depth": "sum", "depth_max": "max", "age_max": "max"}
     kinds |= dict.fromkeys(("arrivals", "deletes", "covered"), "sum")
@@ -379,7 +380,7 @@ def _sums(
         weight = pc.if_else(pc.is_valid(mean), known("samples"), None)
         again = pc.coalesce(rows.column("redeliveries"), 0)
         received = pc.subtract(rows.column("receives"), again).cast(pa.float64(), safe=False)
-        received = pc.max_element_wise(received, 0.0, skip_nulls=False)
+        received = pc.if_else(pc.greater(received, 0.0), received, None)
         none = pc.if_else(pc.is_valid(received), 0.0, None)
         age = pc.coalesce(rows.column(f"{AGE}_mean").cast(pa.float64(), safe=False), 0.0)
         late = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_10S
+from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
@@ -101,6 +101,19 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     assert (report.forecasts, report.poison) == ((), ())
     assert all(span.from_ms <= one.bucket_ms and one.bucket_ms + 3_600_000 <= span.to_ms for one in report.anomalies)
     assert "38,400" not in as_markdown(report)
+
+
+def test_of_a_queue_that_nobody_received_from_it_is_unknown_how_many_messages_were_late(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for ref, received in ((ORDERS, 0), (EMAILS, 12), (WEBHOOKS, 30)):
+        waited_ms = 3_600_000.0 if ref != WEBHOOKS else 1_000.0
+        counts = {"arrivals": 60, "receives": received + 5, "redeliveries": 5}
+        row = bucket(ref, START_MS, 60_000, depth=1_460.0, oldest_ready_age_ms=waited_ms)
+        made.add(ROLLUP_1M, {**row, **counts})
+    report = of(made, {ORDERS: {}, EMAILS: {}, WEBHOOKS: {}}, 1)
+    assert {row.ref: row.late for row in report.queues} == {ORDERS: None, EMAILS: 12.0, WEBHOOKS: 0.0}
+    assert report.figures.late == 12.0
+    assert gather(Analysis(tmp_path), HOUR, (ORDERS,)).figures.late is None
 
 
 def test_without_inventories_it_is_unknown_which_messages_were_received_too_often(tmp_path: Path) -> None:
