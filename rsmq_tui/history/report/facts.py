@@ -36,7 +36,7 @@ from rsmq_tui.history.report.slo import Level, Measured, Objectives, Server, Ser
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.slo import AGE as AGE_P99
 from rsmq_tui.monitor.slo import Objective
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 
 RATES = ("arrivals_s", "deletes_s", "receives_s")
@@ -159,8 +159,19 @@ class Report:
         return shown(f"{ref.queue} · {label}" if label else ref.queue)
 
     def subject(self, incident: Incident) -> str:
-        """Return the printable subject of an incident: the queue, or all of a server."""
-        return f"all of {server_name(incident.place)}" if incident.ref is None else self.name(incident.ref)
+        """Return the printable subject of an incident: the queue, all of a server, or queues of it."""
+        if incident.ref is not None:
+            return self.name(incident.ref)
+        number, every = self.members(incident), sum(row.ref[:2] == incident.place[:2] for row in self.queues)
+        if is_outage(incident):
+            return f"all of {server_name(incident.place)}"
+        of_every = plural(every, "chosen queue" if self.is_chosen else "queue")
+        share = "all" if number == every > 1 else f"{count(number)} of"
+        return f"{share} {of_every} of {server_name(incident.place)}"
+
+    def members(self, incident: Incident) -> int:
+        """Return the number of queues that a head stands for in the range."""
+        return len({one.ref for one in self.incidents if one.head_id == incident.id})
 
     def is_whole(self, incident: Incident) -> bool:
         """Return whether an incident lies completely in the range, so that the report may describe all of it."""
@@ -245,6 +256,11 @@ def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]
     return sorted(incidents, key=lambda one: (severity(one.worst), -one.within(report.span), one.start_ms))
 
 
+def is_outage(incident: Incident) -> bool:
+    """Return whether an incident is an outage of a server."""
+    return incident.queue is None and DOWN in incident.verdicts
+
+
 def server_name(subject: Sequence[str]) -> str:
     """Return the printable name of the server of a place or a queue: that of its profile, if it has one."""
     profile, server, *_ = subject
@@ -287,7 +303,7 @@ def _incidents(
     the range belong to no head.
     """
     found = [one for one in analysis.incidents(span, queues) if one.end_ms > span.from_ms]
-    heads = [one for one in found if one.queue is None and DOWN in one.verdicts]
+    heads = [one for one in found if is_outage(one)]
     outages: dict[str, list[Episode]] = {}
     for episode in episodes:
         if episode.queue is None and episode.end_ms > span.from_ms:

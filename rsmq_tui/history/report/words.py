@@ -5,7 +5,7 @@ from math import floor, log10
 from typing import NamedTuple
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
-from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, server_name, worst_first
+from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, is_outage, server_name, worst_first
 from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate
 
@@ -180,13 +180,15 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     """Describe an incident in a few sentences; of one that reaches beyond the range, only what is in it."""
     who = f"{NAME}{report.subject(incident)}{END}"
     verdicts = [_WAS.get(verdict, printable(verdict, 40)) for verdict in incident.verdicts]
-    was = f"was {_listed(verdicts)}"
+    is_several = incident.queue is None and not is_outage(incident) and report.members(incident) > 1
+    be = "were" if is_several else "was"
+    was = f"{be} {_listed(verdicts)}"
     span, lasted = report.span, duration(incident.within(report.span))
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
         return f"{who} {was} for the whole range."
     if is_early and incident.ended == OPEN:
-        return f"{who} {was} when the range began, and still was at the end of the history, {lasted} later."
+        return f"{who} {was} when the range began, and still {be} at the end of the history, {lasted} later."
     if is_early:
         return f"{who} {was} when the range began, for {lasted} of it, until {moment(incident.end_ms)}."
     if is_late:
@@ -194,7 +196,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     if incident.ended == "over":
         until = f"for {lasted}, from {moment(incident.start_ms)} to {moment(incident.end_ms)}"
     elif incident.ended == OPEN:
-        until = f"since {moment(incident.start_ms)}, and still was at the end of the history, {lasted} later"
+        until = f"since {moment(incident.start_ms)}, and still {be} at the end of the history, {lasted} later"
     else:
         until = f"from {moment(incident.start_ms)} for at least {lasted}; what happened after that is unknown"
     parts = [f"{who} {was} {until}: {_sentence(incident.cause)}" if incident.cause else f"{who} {was} {until}."]
@@ -203,7 +205,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     if incident.affected:
         were = "was" if incident.affected == 1 else "were"
         parts.append(f"{plural(incident.affected, 'message')} {were} affected.")
-    parts.append(_recovery(report, incident))
+    parts.append(_recovery(report, incident, is_several=is_several))
     return " ".join(filter(None, parts))
 
 
@@ -211,15 +213,20 @@ def _listed(verdicts: Sequence[str]) -> str:
     return verdicts[0] if len(verdicts) == 1 else f"{', '.join(verdicts[:-1])} and {verdicts[-1]}"
 
 
-def _recovery(report: Report, incident: Incident) -> str:
+def _recovery(report: Report, incident: Incident, *, is_several: bool) -> str:
+    their, they_were = ("Their", "they were") if is_several else ("Its", "it was")
     if incident.ended != "over":
         return ""
     if incident.recovered_ms is None:
-        return "Its recovery was not recorded."
+        return f"{their} recovery was not recorded."
     if incident.recovered_ms > report.span.to_ms:
-        return "It was not ok again in this range."
+        return f"{they_were.capitalize()} not ok again in this range."
     after_ms = incident.recovered_ms - incident.end_ms
-    return f"It was ok again {duration(after_ms)} later." if after_ms > 0 else "Then it was ok again."
+    return (
+        f"{they_were.capitalize()} ok again {duration(after_ms)} later."
+        if after_ms > 0
+        else f"Then {they_were} ok again."
+    )
 
 
 def recovered_words(report: Report, incident: Incident) -> str:

@@ -116,6 +116,31 @@ def test_of_a_queue_that_nobody_received_from_it_is_unknown_how_many_messages_we
     assert gather(Analysis(tmp_path), HOUR, (ORDERS,)).figures.late is None
 
 
+def test_a_server_is_all_of_its_queues_only_if_all_were_in_trouble(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    refs = [QueueRef(*PROD, name) for name in "abc"]
+    for ref in (*refs, WEBHOOKS):
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": HOUR.to_ms, "samples": 10})
+    for number, verdict in enumerate(("growing", "stalled")):
+        at_ms = START_MS + number * 1_000
+        made.add("episodes", episode(PROD, refs[number].queue, verdict, at_ms, START_MS + 600_000))
+    made.publish()
+
+    def subjects(*queues: QueueRef) -> list[str]:
+        return [report_of.subject(one) for report_of in [gather(Analysis(tmp_path), HOUR, queues or None)]
+                for one in report_of.heads]  # fmt: skip
+
+    report = gather(Analysis(tmp_path), HOUR)
+    assert [report.subject(one) for one in report.heads] == ["2 of 3 queues of prod"]
+    (sentence,) = worst(report)
+    assert sentence.startswith(f"{NAME}2 of 3 queues of prod{END} were growing and stalled for 10m")
+    assert sentence.endswith("Then they were ok again.")
+    assert subjects(*refs[:2]) == ["all 2 chosen queues of prod"]
+    made.add("episodes", episode(PROD, "c", "aged", START_MS, START_MS + 600_000))
+    made.publish("run-2")
+    assert subjects() == ["all 3 queues of prod"]
+
+
 def test_without_inventories_it_is_unknown_which_messages_were_received_too_often(tmp_path: Path) -> None:
     made = Made(tmp_path)
 
