@@ -50,6 +50,9 @@ _HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
 # The number of missed objectives that are explained by incidents.
 _USES_OF = 10
 
+Outages = Mapping[Server, Sequence[slo.TimeSpan]]
+"""When each server was down, in the order of time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -133,7 +136,7 @@ class Report:
     has_targets: bool
     queues: tuple[QueueSums, ...]
     incidents: tuple[Incident, ...]
-    outages: Mapping[Server, Sequence[slo.TimeSpan]]
+    outages: Outages
     levels: tuple[Level, ...]
     uses: Mapping[Level, tuple[Use, ...]]
     depth: Line
@@ -173,6 +176,14 @@ class Report:
         """Return the number of queues that a head stands for in the range."""
         return len({one.ref for one in self.incidents if one.head_id == incident.id})
 
+    def times_down(self, incident: Incident) -> Sequence[slo.TimeSpan]:
+        """Return when the server of an incident was down in it; empty if it is not an outage."""
+        return _times_down(incident, self.outages)
+
+    def lasted_ms(self, incident: Incident) -> int:
+        """Return how long an incident lasted in the range."""
+        return slo.covered_ms(_times(incident, self.outages), self.span)
+
     def is_whole(self, incident: Incident) -> bool:
         """Return whether an incident lies completely in the range, so that the report may describe all of it."""
         return self.span.from_ms <= incident.start_ms and incident.end_ms <= self.span.to_ms
@@ -205,7 +216,7 @@ def gather(
         late = [sums[ref][f"late{limit}_{number}"] for ref, limit in limits_ms.items() if ref in sums]
         figures.append(_figures(analysis, each, chosen, refs, watched, late))
     episodes = analysis.episodes(span)
-    outages = {server: slo.joined(slo.outages_of(episodes, server)) for server in _servers(refs)}
+    outages = _outages(episodes, refs)
     incidents = _incidents(analysis, span, chosen, episodes)
     levels = ServiceLevels(analysis, span.to_ms, objectives, chosen)
     own: dict[QueueRef | None, list[Incident]] = {}
@@ -253,7 +264,7 @@ def gather(
 
 def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]:
     """Return incidents by their worst verdict, then by their time in the range."""
-    return sorted(incidents, key=lambda one: (severity(one.worst), -one.within(report.span), one.start_ms))
+    return sorted(incidents, key=lambda one: (severity(one.worst), -report.lasted_ms(one), one.start_ms))
 
 
 def is_outage(incident: Incident) -> bool:
@@ -290,8 +301,38 @@ def _rank(incidents: Iterable[Incident], span: TimeRange) -> tuple[int, int]:
 
 
 def trouble_ms(incidents: Iterable[Incident], span: TimeRange) -> int:
-    """Return how long at least one of some incidents lasted in a range."""
+    """Return how long at least one of some incidents of queues lasted in a range."""
     return slo.covered_ms(((one.start_ms, one.end_ms) for one in incidents), span)
+
+
+def _times(incident: Incident, outages: Outages) -> Sequence[slo.TimeSpan]:
+    """Return the times of trouble of an incident: those of several outages do not include the time between them."""
+    return _times_down(incident, outages) or [(incident.start_ms, incident.end_ms)]
+
+
+def _times_down(incident: Incident, outages: Outages) -> Sequence[slo.TimeSpan]:
+    known = outages.get(Server(*incident.place[:2]), ()) if is_outage(incident) else ()
+    return [each for each in known if incident.start_ms <= each[0] and each[1] <= incident.end_ms]
+
+
+def _recoveries_ms(
+    heads: Iterable[Incident], episodes: Iterable[Episode], outages: Outages, span: TimeRange
+) -> tuple[int, ...]:
+    """Return the sorted times to recovery in a range: of an incident, or of each outage that it consists of."""
+    up_ms = {(Server(*one.place[:2]), one.end_ms): one.recovered_ms for one in episodes if one.queue is None}
+    spans: list[tuple[int, int | None]] = []
+    for head in heads:
+        server, times = Server(*head.place[:2]), _times_down(head, outages)
+        spans += [(start_ms, up_ms[server, end_ms]) for start_ms, end_ms in times] or [
+            (head.start_ms, head.recovered_ms)
+        ]
+    return tuple(
+        sorted(
+            recovered_ms - start_ms
+            for start_ms, recovered_ms in spans
+            if recovered_ms is not None and span.from_ms <= start_ms and recovered_ms <= span.to_ms
+        )
+    )
 
 
 def _incidents(
@@ -347,24 +388,22 @@ def _figures(
     episodes = analysis.episodes(span)
     incidents = _incidents(analysis, span, chosen, episodes)
     measured = [watched.answering(server, episodes, span) for server in _servers(refs)]
-    number = sum(len(slo.joined(slo.outages_of(episodes, server))) for server in _servers(refs))
+    outages = _outages(episodes, refs)
     heads = [one for one in incidents if one.head_id is None]
     known = [number for number in late if number is not None]
     return Figures(
         answering=Measured(sum(one.watched_ms for one in measured), sum(one.bad_ms for one in measured)),
-        outages=number,
+        outages=sum(map(len, outages.values())),
         incidents=len(heads),
         queues=len({one.ref for one in incidents if one.ref is not None}),
-        trouble_ms=trouble_ms(incidents, span),
-        recoveries_ms=tuple(
-            sorted(
-                one.recovered_ms - one.start_ms
-                for one in heads
-                if one.recovered_ms is not None and span.from_ms <= one.start_ms and one.recovered_ms <= span.to_ms
-            )
-        ),
+        trouble_ms=slo.covered_ms((each for one in incidents for each in _times(one, outages)), span),
+        recoveries_ms=_recoveries_ms(heads, episodes, outages, span),
         late=sum(known) if known else None,
     )
+
+
+def _outages(episodes: Collection[Episode], refs: Iterable[QueueRef]) -> Outages:
+    return {server: slo.joined(slo.outages_of(episodes, server)) for server in _servers(refs)}
 
 
 def _servers(refs: Iterable[QueueRef]) -> list[Server]:

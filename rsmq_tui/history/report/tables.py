@@ -102,7 +102,7 @@ def _incidents_table(report: Report) -> Table:
         (
             words.when(report, one.start_ms) if one.start_ms >= report.span.from_ms else "before the range",
             report.subject(one), ", ".join(words.verdict_words(verdict) for verdict in one.verdicts),
-            f"{duration(one.within(report.span))}{'' if one.ended == 'over' else ' or more'}",
+            f"{duration(report.lasted_ms(one))}{'' if one.ended == 'over' else ' or more'}",
             words.recovered_words(report, one),
             *(
                 (count(one.peak_depth), count(one.affected), printable(one.cause, words.CAUSE_MAX))

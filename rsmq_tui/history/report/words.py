@@ -182,11 +182,13 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     verdicts = [_WAS.get(verdict, printable(verdict, 40)) for verdict in incident.verdicts]
     is_several = incident.queue is None and not is_outage(incident) and report.members(incident) > 1
     be = "were" if is_several else "was"
-    was = f"{be} {_listed(verdicts)}"
-    span, lasted = report.span, duration(incident.within(report.span))
+    times = len(report.times_down(incident))
+    was = f"{be} {_listed(verdicts)}{f' {times} times' if times > 1 else ''}"
+    span, lasted_ms = report.span, report.lasted_ms(incident)
+    lasted = f"{duration(lasted_ms)}{' in all' if times > 1 else ''}"
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
-        return f"{who} {was} for the whole range."
+        return f"{who} {was} for {'the whole range' if lasted_ms >= span.length_ms else f'{lasted} of the range'}."
     if is_early and incident.ended == OPEN:
         return f"{who} {was} when the range began, and still {be} at the end of the history, {lasted} later."
     if is_early:
@@ -199,7 +201,8 @@ def incident_sentence(report: Report, incident: Incident) -> str:
         until = f"since {moment(incident.start_ms)}, and still {be} at the end of the history, {lasted} later"
     else:
         until = f"from {moment(incident.start_ms)} for at least {lasted}; what happened after that is unknown"
-    parts = [f"{who} {was} {until}: {_sentence(incident.cause)}" if incident.cause else f"{who} {was} {until}."]
+    why = f"{', the longest time' if times > 1 else ''}: {_sentence(incident.cause)}" if incident.cause else "."
+    parts = [f"{who} {was} {until}{why}"]
     if incident.peak_depth is not None and incident.queue is not None:
         parts.append(f"Its depth reached {plural(incident.peak_depth, 'message')}.")
     if incident.affected:
@@ -301,7 +304,7 @@ def about(report: Report) -> list[str]:
         "A gap in a line means that nothing was recorded at that time; it does not mean zero. Lines consist of the "
         "steps that lie completely in the range.",
         "An incident is trouble of one queue without long pauses; incidents that began together in one server count as "
-        "one. Time to recovery is from its start until the queue was ok.",
+        "one. Time to recovery is from its start until the queue was ok; each outage of a server counts.",
     ]
     return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
 

@@ -188,3 +188,24 @@ def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
     later = gather(Analysis(tmp_path), TimeRange(at(50), at(99)))
     assert [(one.queue, one.head_id) for one in later.heads] == [("orders", None)]
     assert (later.figures.incidents, later.figures.outages) == (1, 0)
+
+
+def test_two_outages_of_one_incident_do_not_include_the_time_between_them(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    at: Callable[[int], int] = lambda second: START_MS + second * 1_000  # noqa: E731
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": at(3600), "samples": 10})
+    for first, last in ((600, 619), (713, 723)):
+        why = f"no answer for {last - first} s"
+        made.add("episodes", episode(PROD, None, "down", at(first), at(last), affected=None, cause=why))
+    made.publish()
+    report = gather(Analysis(tmp_path), HOUR)
+    assert worst(report) == [
+        f"{NAME}all of prod{END} was down 2 times for 29 s in all, from 2031-05-14 00:10 to 2031-05-14 00:12, the "
+        "longest time: no answer for 19 s. Then it was ok again."
+    ]
+    figures = report.figures
+    assert (figures.incidents, figures.outages, figures.trouble_ms) == (1, 2, 29_000)
+    assert figures.recoveries_ms == (10_000, 19_000)
+    assert [row[3] for row in overviews(report)[0].table.rows] == ["29 s"]
+    (begun,) = worst(gather(Analysis(tmp_path), TimeRange(at(610), at(720))))
+    assert begun == f"{NAME}all of prod{END} was down 2 times for 16 s in all of the range."
