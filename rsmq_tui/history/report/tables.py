@@ -105,7 +105,7 @@ def _incidents_table(report: Report) -> Table:
             f"{duration(report.lasted_ms(one))}{'' if one.ended == 'over' else ' or more'}",
             words.recovered_words(report, one),
             *(
-                (count(one.peak_depth), count(one.affected), printable(one.cause, words.CAUSE_MAX))
+                (count(one.peak_depth), words.affected(one), printable(one.cause, words.CAUSE_MAX))
                 if report.is_whole(one)
                 else (UNKNOWN, UNKNOWN, "it reaches beyond the range")
             ),

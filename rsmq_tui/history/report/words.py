@@ -27,6 +27,8 @@ LETTERS = {
 """The letter of each verdict, for readers who cannot see its colour."""
 OTHER = "other"
 _WAS = {"broken": "unusable"}
+# How much a queue had grown before it got this verdict is not recorded.
+_GROWING = "growing"
 
 
 def kind(verdict: str) -> str:
@@ -207,7 +209,8 @@ def incident_sentence(report: Report, incident: Incident) -> str:
         parts.append(f"Its depth reached {plural(incident.peak_depth, 'message')}.")
     if incident.affected:
         were = "was" if incident.affected == 1 else "were"
-        parts.append(f"{plural(incident.affected, 'message')} {were} affected.")
+        least = "At least " if _GROWING in incident.verdicts else ""
+        parts.append(f"{least}{plural(incident.affected, 'message')} {were} affected.")
     parts.append(_recovery(report, incident, is_several=is_several))
     return " ".join(filter(None, parts))
 
@@ -237,6 +240,12 @@ def recovered_words(report: Report, incident: Incident) -> str:
     if incident.recovered_ms is not None and incident.recovered_ms <= report.span.to_ms:
         return when(report, incident.recovered_ms)
     return "ongoing" if incident.ended == OPEN or incident.end_ms > report.span.to_ms else UNKNOWN
+
+
+def affected(incident: Incident) -> str:
+    """Return the number of affected messages of an incident, for a table."""
+    is_least = incident.affected and _GROWING in incident.verdicts
+    return f"{count(incident.affected)}{' or more' if is_least else ''}"
 
 
 def others(report: Report) -> str:

@@ -41,19 +41,25 @@ def cause() -> Column:
 
 def _growing() -> Column:
     # Counters are of the samples of the episode, which begin with the verdict.
-    seen_ms = sf.col("end_ms") - sf.col("first_ms")
-    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), seen_ms / 1000)
+    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), _seen_ms() / 1000)
     by = _if(net_s > 0, " by ", rate(net_s), "/s")
-    first, peak = sf.col("first_depth"), sf.col("peak_depth")
-    rose = _if(peak > first, "; depth rose from ", count(first), " to ", count(peak))
-    return joined("arrivals exceeded deletes", by, _span(), rose)
+    return joined("arrivals exceeded deletes", by, _span(), _rose("; "))
 
 
 def _growing_list() -> Column:
     """Return the cause for a list, which does not count arrivals and deletes."""
+    return joined("more was pushed than taken", _span(), _rose(": "))
+
+
+def _rose(before: str) -> Column:
+    """Return how far the depth rose in the samples of the episode, and their time if the condition began earlier."""
     first, peak = sf.col("first_depth"), sf.col("peak_depth")
-    rose = _if(peak > first, ": depth rose from ", count(first), " to ", count(peak))
-    return joined("more was pushed than taken", _span(), rose)
+    later = _if(sf.col("start_ms") < sf.col("first_ms"), " in the last ", duration(_seen_ms()), " of that")
+    return _if(peak > first, before, "depth rose from ", count(first), " to ", count(peak), later)
+
+
+def _seen_ms() -> Column:
+    return sf.col("end_ms") - sf.col("first_ms")
 
 
 def _stalled_list() -> Column:
@@ -107,9 +113,10 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     A place that was down recovered with the next sample of any of its queues, if that is within a minute of the last
     failed poll.
 
-    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample to
-    the peak. For a stalled, leaking or aged one: the maximum of ready messages or expired leases. For a poisoned one:
-    the maximum of poison messages. For a broken one: the maximum depth. Null for a place that was down.
+    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample with
+    that verdict to the peak; it gained more before, which is not known. For a stalled, leaking or aged one: the maximum
+    of ready messages or expired leases. For a poisoned one: the maximum of poison messages. For a broken one: the
+    maximum depth. Null for a place that was down.
     """
     followed = _followed(_joined(runs))
     is_down = sf.col("verdict") == "down"

@@ -145,7 +145,8 @@ def test_an_episode_ends_where_that_is_known(
         ("lists", ["3,020 items ready and none taken for 9 s",
                    "1,204 leases expired and not returned for 8 s",
                    "more was pushed than taken for 8 s: depth rose from 5 to 9"]),
-        ("announced late", ["arrivals exceeded deletes by 90/s for 1m 10s; depth rose from 5 to 9",
+        ("announced late", ["arrivals exceeded deletes by 90/s for 1m 10s; depth rose from 5 to 9 in the last 10 s of "
+                            "that",
                             "2 messages ready and none received for 1m 20s",
                             "the first ready message was up to – old", "messages received too often"]),
         ("nothing known", ["arrivals exceeded deletes for 1 s", "0 messages ready and none received for 1 s",
