@@ -313,6 +313,28 @@ def test_a_gap_is_said_and_played_over(tmp_path: Path) -> None:
     assert (replay.position_ms, replay.skipped) == (last_ms, None)
 
 
+def test_numbers_are_old_where_a_recorder_was_away_for_some_polls(tmp_path: Path) -> None:
+    before, after = Tape(tmp_path, "a" * 12), Tape(tmp_path, "d" * 12)
+    for poll in range(30):
+        before.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll))
+    killed_ms, back_ms = NOON_MS + 29 * STEP_MS, NOON_MS + 29 * STEP_MS + 25_000
+    for poll in range(30):
+        after.poll(back_ms + poll * STEP_MS, said("ok", depth=99))
+    before.seal()
+    after.seal()
+    replay = replay_of(tmp_path, from_ms=killed_ms + 15_000)
+    assert replay.snapshot.link.failure is None
+    replay.play(5_000)
+    link = replay.snapshot.link
+    assert link.failure is not None
+    assert link.failure.sentence == "nothing was recorded from 12:02:25 to 12:02:50"
+    assert link.fresh_at_s == killed_ms / 1000
+    assert [queue.depth for queue in shown(replay)] == [29]
+    replay.play(5_000)
+    assert replay.snapshot.link.failure is None
+    assert [queue.depth for queue in shown(replay)] == [99]
+
+
 def replay_of_polls(out: Path, polls: int) -> Replay:
     """A replay from the first of so many polls, each of which found one message more."""
     tape = Tape(out)

@@ -383,6 +383,18 @@ async def test_an_outage_is_said_and_old_numbers_are_dim(tmp_path: Path) -> None
         await until(pilot, lambda: "prod is down" in banner(pilot), "it is an incident like others")
 
 
+async def test_where_no_recorder_was_running_numbers_are_old_too(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in (*range(10), *range(15, 25)):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=70))
+    tape.seal()
+    async with replayed(tmp_path, NOON_MS + 13 * STEP_MS) as pilot:
+        status = lines_of(pilot.app.screen.query_one(StatusLine))[0]
+        assert status.rstrip().endswith("✗ numbers 20 s old: nothing was recorded from 12:00:45 to 12:01:15")
+        assert pilot.app.screen.has_class("-stale")
+        assert " 70 " in text_of(app_of(pilot))
+
+
 async def test_before_the_first_answer_nothing_is_known(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     tape.fail(NOON_MS, "no route to host")

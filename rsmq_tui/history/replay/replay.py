@@ -247,7 +247,7 @@ class Replay:
         shown = [place for place in self.labels if place in self._tracks]
         # If no place has any data, all of them show that.
         tracks = [self._tracks[place] for place in shown] or [self._new_track(place) for place in self.labels]
-        parts = [track.snapshot(self.position_ms) for track in tracks]
+        parts = [track.snapshot(self.position_ms, self._next_ms(track)) for track in tracks]
         if len(self.labels) == 1:
             self.snapshot = parts[0]
             return
@@ -255,6 +255,13 @@ class Replay:
             self.snapshot = self._together.combine(part)
         # A copy, because it changes with every poll while screens draw it.
         self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
+
+    def _next_ms(self, track: PlaceTrack) -> int | None:
+        """Return when a place whose numbers are old was polled again, if that is soon."""
+        if not track.is_stale(self.position_ms):
+            return None
+        coming = self.timeline.polls(self.position_ms + 1, self.position_ms + WINDOW_MS)
+        return next((poll.at_ms for poll in coming if poll.place == track.place), None)
 
     def _take_last_known(self, from_ms: int, to_ms: int) -> None:
         """Load the last numbers before an outage, which are shown as stale: queues did not become empty."""

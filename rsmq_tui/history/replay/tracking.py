@@ -137,6 +137,8 @@ def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
 # The time span of the charts.
 _CHARTS_MS = 600_000
 _GAP_MS = 60_000
+# Slow polls of short intervals make no gap.
+_STALE_MS = 10_000
 _NOTHING = Totals()
 _OUTAGE_HINT = "the recorder could not reach the server at that time"
 _GAP_HINT = "no recorder was running at that time"
@@ -147,7 +149,8 @@ class ReplaySpans:
     """The recording interval in ms, and the spans that follow from it.
 
     ``kept_ms`` is the span that is shown, ``warm_ms`` the span to read before a moment, which includes rates and whole
-    buckets, and ``gap_ms`` the time without a poll that counts as a gap.
+    buckets, ``gap_ms`` the time without a poll that counts as a gap, and ``stale_ms`` the time without a poll after
+    which numbers are old.
     """
 
     interval_ms: int
@@ -166,6 +169,11 @@ class ReplaySpans:
     def gap_ms(self) -> int:
         """The time without a poll that is a gap."""
         return max(_GAP_MS, 3 * self.interval_ms)
+
+    @property
+    def stale_ms(self) -> int:
+        """The time without a poll after which numbers are old."""
+        return max(_STALE_MS, 3 * self.interval_ms)
 
 
 class RecordedTrend(Trend):
@@ -208,7 +216,7 @@ class PlaceTrack:
 
     def __init__(self, place: Place, label: str, spans: ReplaySpans) -> None:
         self.last_ms: int | None = None
-        self._place = place
+        self.place = place
         self.label = label
         self._spans = spans
         self._trend = RecordedTrend(spans.kept_ms)
@@ -244,10 +252,14 @@ class PlaceTrack:
             self._follow(poll)
         return self._snapshot((), self._totals, Trend(), at_ms)
 
-    def snapshot(self, now_ms: int) -> Snapshot:
-        """Return the snapshot at a moment that is not before the last poll."""
+    def is_stale(self, now_ms: int) -> bool:
+        """Return whether nothing was recorded for longer than usual before a moment."""
+        return self.last_ms is not None and now_ms - self.last_ms > self.spans.stale_ms
+
+    def snapshot(self, now_ms: int, next_ms: int | None = None) -> Snapshot:
+        """Return the snapshot at a moment that is not before the last poll; ``next_ms`` is the next poll, if known."""
         if not self._polls:
-            return self._snapshot((), _NOTHING, Trend(), now_ms)
+            return self._snapshot((), _NOTHING, Trend(), now_ms, next_ms)
         poll = self._polls[-1]
         # The drain time uses the net rate of the last minute, whatever caused it.
         shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS)["grown_s"])
@@ -266,7 +278,7 @@ class PlaceTrack:
         totals = RunningTotals()
         for state in states:
             totals.replace(None, state)
-        return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms)
+        return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms, next_ms)
 
     def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
         """Return the limit that a queue reaches first, as it was live."""
@@ -337,27 +349,31 @@ class PlaceTrack:
             if times is not None:
                 trend.series[read_name(row["queue"])].add_flights(times)
 
-    def _snapshot(self, queues: tuple[QueueState, ...], totals: Totals, trend: Trend, now_ms: int) -> Snapshot:
+    def _snapshot(
+        self, queues: tuple[QueueState, ...], totals: Totals, trend: Trend, now_ms: int, next_ms: int | None = None
+    ) -> Snapshot:
         at_ms = self._polls[-1].at_ms if self._polls else None
         return Snapshot(
             at_ms=(self.last_ms or now_ms) if at_ms is None else at_ms,
-            server=self._place.server,
-            ns=self._place.ns,
+            server=self.place.server,
+            ns=self.place.ns,
             queues=queues,
             totals=totals,
             trend=trend,
-            link=Link(self._failed(now_ms), None if at_ms is None else at_ms / 1000, None),
+            link=Link(self._failed(now_ms, next_ms), None if at_ms is None else at_ms / 1000, None),
             interval_s=self.spans.interval_ms / 1000,
             place=self.label,
             memory_limit=self._polls[-1].memory_limit if self._polls else None,
         )
 
-    def _failed(self, now_ms: int) -> Failure | None:
+    def _failed(self, now_ms: int, next_ms: int | None) -> Failure | None:
         """Return why the last numbers are not of that moment; None if they are."""
         if self._failure is not None:
             return Failure("outage", self._failure, _OUTAGE_HINT)
         if self.last_ms is None:
             return Failure("gap", "nothing was recorded", _GAP_HINT)
-        if now_ms - self.last_ms > self.spans.gap_ms:
-            return Failure("gap", f"nothing was recorded since {clock(self.last_ms)[:8]}", _GAP_HINT)
+        if self.is_stale(now_ms):
+            last = clock(self.last_ms)[:8]
+            when = f"since {last}" if next_ms is None else f"from {last} to {clock(next_ms)[:8]}"
+            return Failure("gap", f"nothing was recorded {when}", _GAP_HINT)
         return None

@@ -78,11 +78,11 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
     """Describe how old the numbers are, and why."""
     link = snapshot.link
     why = printable(link.failure.sentence if link.failure else "", 80)
-    if link.failure is not None and link.failure.kind == "gap":
-        return why
-    if link.fresh_at_s is None:
-        return f"down: {why}"
-    return f"down, numbers {duration(replaying.position_ms - link.fresh_at_s * 1000)} old: {why}"
+    is_gap = link.failure is not None and link.failure.kind == "gap"
+    age_ms = None if link.fresh_at_s is None else replaying.position_ms - link.fresh_at_s * 1000
+    parts = ["" if is_gap else "down", "" if age_ms is None else f"numbers {duration(age_ms)} old"]
+    told = ", ".join(filter(None, parts))
+    return f"{told}: {why}" if told else why
 
 
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
