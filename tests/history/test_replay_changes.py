@@ -244,3 +244,34 @@ def test_expected_troubles_are_passed_over(tmp_path: Path) -> None:
     replay = replay_of(tmp_path, from_ms=NOON_MS, expected=known)
 
     assert turns(replay) == [(30 * STEP_MS, "orders", "stalled", False), (40 * STEP_MS, "orders", "stalled", True)]
+
+
+def test_what_began_before_it_was_recorded_is_gone_to_where_the_recording_begins(tmp_path: Path) -> None:
+    tape, later_ms = Tape(tmp_path), 5 * HOUR_MS
+    for poll in range(60):
+        # It began to wait before, and gets its verdict later.
+        waits = said("stalled" if poll > 5 else "ok", "waits", since_ms=NOON_MS - 30_000)
+        tape.poll(NOON_MS + poll * STEP_MS, waits)
+    tape.seal()
+    other = Tape(tmp_path, "d" * 12)
+    for poll in range(60):
+        other.poll(NOON_MS + later_ms + poll * STEP_MS, said("stalled", since_ms=NOON_MS + 3 * HOUR_MS))
+    other.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+    replay.seek(replay.span.to_ms)
+    expected = [(later_ms, "orders", "stalled", False), (0, "waits", "stalled", False)]
+
+    assert turns(replay, -1) == expected
+    assert replay.position_ms == replay.span.from_ms
+
+
+def test_what_began_before_the_recording_hides_nothing_that_begins_in_it(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in range(60):
+        new = said("growing" if poll > 4 else "ok", "new", since_ms=NOON_MS + 20_000)
+        tape.poll(NOON_MS + poll * STEP_MS, said("stalled", "old", since_ms=NOON_MS - 30_000), new)
+    tape.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS + 40 * STEP_MS)
+
+    (turn,) = replay.go_to_incident(-1)
+    assert (turn.at_ms, turn.incident.cause) == (NOON_MS, "2 queues at the same time: stalled (1), growing (1)")

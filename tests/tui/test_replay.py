@@ -383,6 +383,18 @@ async def test_an_outage_is_said_and_old_numbers_are_dim(tmp_path: Path) -> None
         await until(pilot, lambda: "prod is down" in banner(pilot), "it is an incident like others")
 
 
+async def test_an_incident_from_before_the_recording_is_told_as_such(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll in range(10):
+        tape.poll(NOON_MS + poll * STEP_MS, said("stalled", since_ms=NOON_MS - 60_000))
+    tape.seal()
+    async with replayed(tmp_path, NOON_MS + 5 * STEP_MS) as pilot:
+        await press(pilot, "left_curly_bracket")
+        words = f"orders was already stalled, since {DAY} 11:59:00"
+        await until(pilot, lambda: words in banner(pilot), "it says since when")
+        assert "12:00:00" in banner(pilot)
+
+
 async def test_where_no_recorder_was_running_numbers_are_old_too(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     for poll in (*range(10), *range(15, 25)):

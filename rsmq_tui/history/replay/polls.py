@@ -213,7 +213,10 @@ class Change(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """An incident begins at a moment; or, if ``is_end``, everything of it is ok again."""
+    """An incident begins at a moment; or, if ``is_end``, everything of it is ok again.
+
+    One that began while nothing of its place was recorded has its turn at the first poll after that.
+    """
 
     at_ms: int
     incident: Incident
@@ -279,10 +282,16 @@ class Changes:
 
     def _turns(self, hour: int) -> Iterator[Turn]:
         marks = [mark for near in (hour - 1, hour, hour + 1) for mark in self._marks(near)]
+        # Of each place, and of each server, whose incidents have no namespace.
+        first_ms: dict[Place, int] = {}
+        for mark in marks:
+            for place in (mark.place, mark.place._replace(ns="")):
+                first_ms.setdefault(place, mark.at_ms)
         for incident in incidents_of(_episodes(marks), self._expected):
             if incident.head_id is None:
-                for at_ms, is_end in ((incident.start_ms, False), (incident.recovered_ms, True)):
-                    if at_ms is not None and at_ms // HOUR_MS == hour and at_ms >= self._timeline.span.from_ms:
+                begin_ms = max(incident.start_ms, first_ms[incident.place])
+                for at_ms, is_end in ((begin_ms, False), (incident.recovered_ms, True)):
+                    if at_ms is not None and at_ms // HOUR_MS == hour:
                         yield Turn(at_ms, incident, is_end)
 
     def _changes(self, hour: int) -> list[Change]:

@@ -113,13 +113,18 @@ def _change_words(change: "Change") -> str:
 
 
 def _turn_words(turn: "Turn") -> str:
-    """Describe an incident that begins or ends: orders becomes stalled; orders is ok again after 12m."""
+    """Describe an incident that begins or ends: orders becomes stalled; orders is ok again after 12m.
+
+    Of one that began before anything was recorded: orders was already stalled, since 2031-05-17 21:50:05.
+    """
     incident = turn.incident
     who = _server(incident.place) if incident.queue is None else printable(incident.queue, 30)
     if turn.is_end:
         return f"{who} is ok again after {duration(turn.at_ms - incident.start_ms)}"
     if incident.queue is None:
         return f"{who} is down" if incident.verdicts[0] == DOWN else f"{who}: {incident.cause}"
+    if turn.at_ms > incident.start_ms:
+        return f"{who} was already {incident.verdicts[0]}, since {date_clock(incident.start_ms)}"
     return f"{who} becomes {incident.verdicts[0]}"
 
 
