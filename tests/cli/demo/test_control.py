@@ -138,7 +138,9 @@ def test_poison_is_received_again_until_it_is_taken_back(demo: Demo) -> None:
 
     def poison() -> list[bytes]:
         fields = demo.client.hgetall("rsmq:orders:Q")
-        return [name[:-3] for name, value in fields.items() if name.endswith(b":rc") and int(value) >= 2]
+        often = [name[:-3] for name, value in fields.items() if name.endswith(b":rc") and int(value) >= 2]
+        # Others come back too, because consumers fail now and then; only this one is cut off.
+        return [id for id in often if not fields.get(id, b"}").endswith(b"}")]
 
     assert eventually(lambda: len(poison()) == 1)
     (id,) = poison()
