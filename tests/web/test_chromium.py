@@ -179,7 +179,9 @@ async def test_a_secret_in_the_address(browser: Chromium, redis_url: str, client
     Rsmq(client).create_queue("orders")
     async with serving("-r", redis_url, "serve", "--port", "0", "--secret", state=tmp_path) as at:
         page = await browser.page(f"{at.base}?secret=wrong")
-        await page.until(lambda: page.evaluate("document.body?.innerText.includes('contains its secret')"), "it is refused")
+        await page.until(
+            lambda: page.evaluate("document.body?.innerText.includes('contains its secret')"), "it is refused"
+        )
         assert at.sessions == set()
         await page.open(f"{at.address}#/queue/orders")
         await page.says("orders", "no messages")
