@@ -268,7 +268,9 @@ async def test_a_message_whose_queue_is_deleted(redis_url: str, queues: Rsmq) ->
         await _is(pilot, screen, StageName.SENT, StageName.READY, StageName.GONE)
 
 
-async def test_a_read_that_ends_after_a_switch_of_the_namespace_is_of_another_message(source: ScriptedSource) -> None:
+async def test_a_read_that_ends_after_a_switch_of_the_namespace_is_of_another_message(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source.messages["orders"] = messages_of([b"{}"])
     read, goes_on = source.read, asyncio.Event()
 
@@ -280,7 +282,7 @@ async def test_a_read_that_ends_after_a_switch_of_the_namespace_is_of_another_me
     async with driving.opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
         await press(pilot, "enter")
-        source.read = slow  # type: ignore[method-assign]
+        monkeypatch.setattr(source, "read", slow)
         screen = await press_for_screen(pilot, "W", LifeScreen)
         source.play(replace(source.last, ns="mail"))
         await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the namespace is switched")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, is_outage, server_name, worst_first
 from rsmq_tui.history.report.slo import Level
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate
 
 # Delimiters of names in sentences; printable text does not contain them.
@@ -27,8 +28,6 @@ LETTERS = {
 """The letter of each verdict, for readers who cannot see its colour."""
 OTHER = "other"
 _WAS = {"broken": "unusable"}
-# How much a queue had grown before it got this verdict is not recorded.
-_GROWING = "growing"
 
 
 def kind(verdict: str) -> str:
@@ -209,7 +208,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
         parts.append(f"Its depth reached {plural(incident.peak_depth, 'message')}.")
     if incident.affected:
         were = "was" if incident.affected == 1 else "were"
-        least = "At least " if _GROWING in incident.verdicts else ""
+        least = "At least " if _is_at_least(incident) else ""
         parts.append(f"{least}{plural(incident.affected, 'message')} {were} affected.")
     parts.append(_recovery(report, incident, is_several=is_several))
     return " ".join(filter(None, parts))
@@ -244,8 +243,12 @@ def recovered_words(report: Report, incident: Incident) -> str:
 
 def affected(incident: Incident) -> str:
     """Return the number of affected messages of an incident, for a table."""
-    is_least = incident.affected and _GROWING in incident.verdicts
-    return f"{count(incident.affected)}{' or more' if is_least else ''}"
+    return f"{count(incident.affected)}{' or more' if incident.affected and _is_at_least(incident) else ''}"
+
+
+def _is_at_least(incident: Incident) -> bool:
+    # How much a queue had grown before it got this verdict is not recorded.
+    return Verdict.GROWING in incident.verdicts
 
 
 def others(report: Report) -> str:

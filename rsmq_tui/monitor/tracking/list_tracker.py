@@ -268,7 +268,7 @@ class ListTracker(Tracker):
         oldest_ms: int | None,
         overdue_ms: int | None,
     ) -> int:
-        if net_s != 0 or trend_s != 0 or self._may_be_growing(sample, grows=False):
+        if net_s != 0 or trend_s != 0 or self._measures_growth(sample, grows=False):
             return 0
         limits = self._thresholds
         due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]

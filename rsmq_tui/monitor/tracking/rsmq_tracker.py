@@ -112,13 +112,13 @@ class QueueTracker(Tracker):
         drain, drain_s = drain_of(ready, trend, rates, judged, limits)
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still)
-        until_ms, may_be_growing = _FOREVER, self._may_be_growing(sample, grows=grows)
-        if is_still and not may_be_growing:
+        until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
+        if is_still and not measures_growth:
             self._earlier = self._grown = None
         else:
             # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
             is_whole = measured_ms >= RATE_SPAN_MS
-            used = references if may_be_growing else references[:1]
+            used = references if measures_growth else references[:1]
             until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
         self.stale_from_ms = self._stale_from(sample, due_ms, until_ms, is_still=is_still) if until_ms > at_ms else 0
         attributes = self._attributes

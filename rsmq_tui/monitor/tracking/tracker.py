@@ -90,7 +90,7 @@ class Tracker(ABC):
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
-        # What the last growth was computed from, and that.
+        # The last growth that was measured, after the buckets and the direction that it was measured from.
         self._grown: tuple[tuple[Any, ...], float] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
@@ -224,7 +224,7 @@ class Tracker(ABC):
         A queue that does not grow now may only be between two batches. ``created_ms`` is when the queue was created,
         empty, if that was shortly before monitoring began.
         """
-        if not self._may_be_growing(sample, grows=grows):
+        if not self._measures_growth(sample, grows=grows):
             return 0.0
         limits, growth = self._thresholds, 0.0
         spans_ms = limits.growing_ms, 2 * limits.growing_ms
@@ -256,8 +256,8 @@ class Tracker(ABC):
         times_ms, depths = [earlier.at_ms, *times_ms, sample.at_ms], [earlier.depth, *depths, sample.depth]
         return self._thresholds.growth(times_ms, depths, sample.totalsent - earlier.totalsent)
 
-    def _may_be_growing(self, sample: Sample, *, grows: bool) -> bool:
-        # A queue cannot have grown by more than it holds.
+    def _measures_growth(self, sample: Sample, *, grows: bool) -> bool:
+        """Return whether a queue has to be measured: it grows now, or did, and holds enough to have grown."""
         is_enough = sample.depth >= self._thresholds.growing_messages
         return is_enough and (grows or Verdict.GROWING in self._troubles.episodes)
 

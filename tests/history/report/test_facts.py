@@ -192,7 +192,10 @@ def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
 
 def test_two_outages_of_one_incident_do_not_include_the_time_between_them(tmp_path: Path) -> None:
     made = Made(tmp_path)
-    at: Callable[[int], int] = lambda second: START_MS + second * 1_000  # noqa: E731
+
+    def at(second: int) -> int:
+        return START_MS + second * 1_000
+
     made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": at(3600), "samples": 10})
     for first, last in ((600, 619), (713, 723)):
         why = f"no answer for {last - first} s"
