@@ -17,8 +17,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tests.chaos import faults, processes
-from tests.chaos.clock import ClockedServer
 from tests.chaos.rounds import Result, play
+from tests.clocked_server import ClockedServer
 
 _CLEAR_LINE = "\r\x1b[2K"
 # Without --fault, one round in so many has real processes.

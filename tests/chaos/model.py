@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rsmq_tui.triage.actions import Action
-from tests.chaos.clock import ClockedServer, Word
+from tests.clocked_server import ClockedServer, Word
 
 QUEUES = ("a", "b", "new")
 A, B = "queue:a", "queue:b"

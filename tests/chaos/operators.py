@@ -19,8 +19,8 @@ from typing import Any
 import hiredis
 
 from rsmq_tui.files import FileLock
-from tests.chaos.clock import ClockedServer, Line
 from tests.chaos.model import Ask
+from tests.clocked_server import ClockedServer, Line
 
 _NOT_YET = object()
 _DISPOSED_TURNS = 2_000

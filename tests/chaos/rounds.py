@@ -32,10 +32,10 @@ from rsmq_tui.triage.rsmq import plan
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Preview, Scope, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.chaos import faults, laws
-from tests.chaos.clock import START_US, STEP_US, ClockedServer
 from tests.chaos.laws import Violation
 from tests.chaos.model import LISTS, A, Ask, B, State, World
 from tests.chaos.operators import KilledError, Operator, Request, StuckError, Wire, in_this_process
+from tests.clocked_server import START_US, STEP_US, ClockedServer
 
 # Commands that change nothing in queues; what others do is looked for after all others.
 _READS = frozenset(

@@ -11,10 +11,10 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Move, Requeue, SetAttributes, Undo
 from tests.chaos.__main__ import main
-from tests.chaos.clock import ClockedServer
 from tests.chaos.laws import broken_by, not_brought_back
 from tests.chaos.model import LISTS, WORKING, A, Ask, Message, State
 from tests.chaos.rounds import Result, play
+from tests.clocked_server import ClockedServer
 
 # An operator that is killed closes nothing, and its remains are found by the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -260,6 +260,20 @@ def test_a_day_is_kept_with_its_peaks_and_mean_rates() -> None:
     assert len(list(trend.day.queue("q"))) <= DAY_BUCKETS
 
 
+def test_a_day_of_a_new_queue_begins_with_the_queue() -> None:
+    watched = Scripted()
+    _after_a_day(watched, ["old"], 3)
+    created_ms = watched.at_ms
+    _after_a_day(watched, ["new", "old"], 3)
+    day = watched.sampler.trend.day
+    of_new, of_old = list(day.queue("new")), list(day.queue("old"))
+    assert [point.at_ms for point in of_old[-len(of_new) :]] == [point.at_ms for point in of_new]
+    assert len(of_new) > 20
+    # The bucket in which it was created began before.
+    assert of_new[0].at_ms > created_ms - DAY_BUCKET_MS
+    assert len(of_old) - len(of_new) > 20
+
+
 def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(series, "DAY_QUEUES", 2)
     watched, names = Scripted(), ["a", "b", "c"]

@@ -54,7 +54,13 @@ def _arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--hours", type=float, default=2.0, metavar="H", help="default: 2; may be a fraction")
     parser.add_argument("--queues", type=int, default=40, metavar="N", help="queues that come and go; default: 40")
-    parser.add_argument("--speed", type=float, default=4.0, metavar="X", help="of the demo's workload; default: 4")
+    parser.add_argument(
+        "--speed",
+        type=int,
+        default=8,
+        metavar="N",
+        help="of the server's clock and the demo's workload; default: 8, so that an hour is kept after 8 minutes",
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="a folder that has no run yet; default: a new one")
     parser.add_argument("--fit", type=Path, metavar="FILE", help="only judge the samples of an earlier run, or its DIR")
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")

@@ -16,7 +16,8 @@ PROGRAMS = ("dashboard", "page", "serve", "recorder", "exporter", "watch")
 # What a figure may gain in a day: a share of what it was at the start, or a number.
 _SHARES = {"rss_kb": 0.1, "private_kb": 0.1, "blocks": 0.1, "objects": 0.1}
 _NUMBERS = {"fds": 1.0, "threads": 1.0, "tasks": 1.0}
-_SERVER = {"clients": 1.0, "keys": 1.0, "scripts": 1.0}
+# Connections of programs are descriptors of theirs; most clients of the server are those of the workload.
+_SERVER = {"keys": 1.0, "scripts": 1.0}
 # Counted from the start: what a second has of them is shown.
 _COUNTERS = {"cpu_ms", "commands"}
 _ENDS = 5

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from redis import Redis
 
-from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
+from rsmq_tui.cli.demo import WorkloadProcess
 from tests.cli.running import PROGRAM, environment
+from tests.clocked_server import ClockedServer
 from tests.hostile.terminal import Terminal
 from tests.soak import looking, users
 from tests.soak.report import settled_s
@@ -25,15 +26,21 @@ LISTS = ("queue:*",)
 # In a minute: what is open for a moment, a file or a connection, is missing in one of them.
 _LOOKS = 20
 _PATIENCE_S = 120.0
+# The server begins that long before now: what a program calls the future is none.
+_BEHIND_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long, how many queues that come and go, how fast, and where it is written."""
+    """How long, how many queues that come and go, how fast, and where it is written.
+
+    The server's clock and the workload run ``speed`` times as fast as the programs: what these keep of an hour fills
+    in that part of it.
+    """
 
     seconds: float
     queues: int
-    speed: float
+    speed: int
     out: Path
 
     @property
@@ -63,11 +70,13 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
     for name in ("state", "counts", "history"):
         (plan.out / name).mkdir()
     with (
-        EmbeddedServer() as server,
+        ClockedServer(start_us=time.time_ns() // 1000 - _BEHIND_US, speed=plan.speed) as server,
         # On a busy machine the server may answer late; the run goes on.
         Redis.from_url(server.url, socket_timeout=_PATIENCE_S) as client,
         (plan.out / SAMPLES).open("x", buffering=1) as samples,
     ):
+        if not server.is_clocked:
+            raise OSError("the clock of the server cannot run fast without a C compiler, or on this system")
         with _everything(plan, server) as soak:
             say(f"{len(soak.pids)} processes run: {soak.pids}")
             _sample(plan, soak, client, samples.write, say)
@@ -75,7 +84,7 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _everything(plan: Plan, server: EmbeddedServer) -> Iterator[Soak]:
+def _everything(plan: Plan, server: ClockedServer) -> Iterator[Soak]:
     soak = Soak()
     (plan.out / "config.toml").write_text(_configuration(server.url, plan.out / "alerts.jsonl"))
     given = _environment(plan.out)
@@ -185,6 +194,10 @@ def _look(plan: Plan, soak: Soak, client: Redis, types: dict[str, dict[str, int]
         if types is not None:
             types[name] = counts.pop("types")
         figures |= {f"{name} {figure}": value for figure, value in counts.items()}
+    for name in pids:
+        # How many the pool has begun is how busy it once was.
+        if (pooled := figures.pop(f"{name} pool_threads", None)) is not None:
+            figures[f"{name} threads"] -= pooled
     figures |= {f"server {figure}": value for figure, value in looking.of_server(client).items()}
     figures |= {f"state {name}": value for name, value in looking.of_folder(plan.out / "state" / "rsmq-tui").items()}
     figures |= {
@@ -206,20 +219,12 @@ def _environment(out: Path) -> dict[str, str]:
 
 
 def _configuration(url: str, alerts: Path) -> str:
-    """Return a configuration whose verdicts change as fast as the workload."""
+    """Return a configuration with rules whose alerts come and go."""
     return f"""
 default = "soak"
 
 [defaults]
 interval = "500ms"
-
-[defaults.thresholds]
-stalled = "5s"
-leaking = "5s"
-growing = "10s"
-aged = "1m"
-poison_rc = 3
-clear = "3s"
 
 [profiles.soak]
 url = {json.dumps(url)}

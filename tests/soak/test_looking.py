@@ -62,6 +62,7 @@ def test_a_process_counts_what_is_inside(tmp_path: Path) -> None:
             found = looking.of_inside({"it": pid}, tmp_path, whole=whole)["it"]
             # Its main task too.
             assert found["tasks"] == 301
+            assert found["pool_threads"] == 1
             assert found["blocks"] > 1_000
             assert ("heap_kb" in found) is (platform.libc_ver()[0] == "glibc")
             assert ("types" in found) is whole

@@ -451,18 +451,26 @@ class DayTrend:
     def add(self, at_ms: int, points: "Iterable[tuple[str, QueuePoint | None]]") -> None:
         """Add the points of a time, later than the last one; queues that have none now are dropped."""
         known, self._queues = self._queues, {}
-        if not self._times_ms or at_ms // DAY_BUCKET_MS > self._times_ms[-1] // DAY_BUCKET_MS:
+        is_new = not self._times_ms or at_ms // DAY_BUCKET_MS > self._times_ms[-1] // DAY_BUCKET_MS
+        if is_new:
             self._times_ms.append(at_ms)
             self._merged = 0
         while self._earlier and self._earlier[0].at_ms < at_ms - DAY_MS + TREND_MS:
             self._earlier.popleft()
-        surplus = max(0, len(self._times_ms) - DAY_BUCKETS)
-        del self._times_ms[:surplus]
+        del self._times_ms[:-DAY_BUCKETS]
         self._merged += 1
         for name, point in points:
-            values = self._queues[name] = known.get(name, array("f"))
-            del values[: surplus * DAY_VALUES]
-            values.extend([_NAN] * (len(self._times_ms) * DAY_VALUES - len(values)))
+            values = known.get(name)
+            if values is None:
+                if point is not None and point.ready is None:
+                    # It did not exist yet.
+                    continue
+                values = array("f")
+            # The last values are those of the last bucket: a new queue has none before that.
+            self._queues[name] = values
+            if is_new or not values:
+                values.extend([_NAN] * DAY_VALUES)
+                del values[: -DAY_VALUES * DAY_BUCKETS]
             if point is not None:
                 self._merge(values, point)
 
@@ -486,7 +494,8 @@ class DayTrend:
             if (place := bucket.names.get(name)) is not None:
                 yield _day_point(bucket.at_ms, bucket.values, place)
         values = self._queues.get(name, array("f"))
-        for place, at_ms in zip(range(len(values) // DAY_VALUES), self._times_ms, strict=False):
+        count = len(values) // DAY_VALUES
+        for place, at_ms in enumerate(self._times_ms[-count:] if count else ()):
             yield _day_point(at_ms, values, place)
 
     def _merge(self, values: "array[float]", point: QueuePoint) -> None:

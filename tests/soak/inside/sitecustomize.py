@@ -50,6 +50,9 @@ def _count(number: int) -> None:
     # Of all loops: all_tasks() knows those of one. asyncio may be half imported, or have another name for them.
     tasks = sys.modules.get("asyncio.tasks")
     counts["tasks"] = sum(not task.done() for task in list(getattr(tasks, "_all_tasks", ())))
+    # Those of asyncio's pool, which has a limit, and begins one whenever all are busy.
+    threading = sys.modules.get("threading")
+    counts["pool_threads"] = sum(each.name.startswith("asyncio_") for each in threading.enumerate()) if threading else 0
     if number == signal.SIGUSR2:
         found = gc.get_objects()
         types = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in found)

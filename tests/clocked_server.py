@@ -1,4 +1,4 @@
-"""A server whose clock and data the rounds control, and a connection that reads it with plain commands."""
+"""A server whose clock tests control, and a connection that reads it with plain commands."""
 
 import mmap
 import os
@@ -6,6 +6,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -24,22 +25,30 @@ _NEAR_US = 1_000_000
 _READ_BYTES = 1 << 16
 _NOT_YET = object()
 
-# Takes the place of the C library's clock in the server: the time is what a file says, in microseconds.
+# Takes the place of the C library's clock in the server. The time is what a file says, in microseconds, and for each
+# second since then by the clock of the machine, as many seconds as the file says.
+_FORMAT = "=qqq"
 _CLOCK_C = """
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
-static volatile long long *at_us;
+#include <time.h>
+static volatile struct { long long at_us, since_us, speed; } *known;
 __attribute__((constructor)) static void begin(void) {
-  const char *path = getenv("CHAOS_CLOCK");
+  const char *path = getenv("TEST_CLOCK");
   int file = path ? open(path, O_RDONLY) : -1;
-  if (file >= 0) at_us = mmap(NULL, 8, PROT_READ, MAP_SHARED, file, 0);
+  void *mapped = file >= 0 ? mmap(NULL, sizeof *known, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+  if (mapped != MAP_FAILED) known = mapped;
 }
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-  now->tv_sec = at_us ? *at_us / 1000000 : 0;
-  now->tv_usec = at_us ? *at_us % 1000000 : 0;
+  struct timespec real;
+  clock_gettime(CLOCK_MONOTONIC, &real);
+  long long us = real.tv_sec * 1000000LL + real.tv_nsec / 1000;
+  if (known) us = known->at_us + (us - known->since_us) * known->speed;
+  now->tv_sec = us / 1000000;
+  now->tv_usec = us % 1000000;
   return 0;
 }
 """
@@ -93,19 +102,21 @@ class Line:
 
 
 class ClockedServer:
-    """An embedded server; with a C compiler and on Linux, its clock stands still until it is moved.
+    """An embedded server; with a C compiler and on Linux, its clock stands still until it is moved, or runs fast.
 
-    ``is_clocked`` is True if so. Otherwise its time is that of the machine, and ``move`` does nothing.
+    ``is_clocked`` is True if so. Otherwise its time is that of the machine, and ``move`` does nothing. The clock begins
+    at ``start_us``, far from the time of the machine, and runs ``speed`` times as fast.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, start_us: int = START_US, speed: int = 0) -> None:
         self.is_clocked = False
-        self._us = START_US
+        self._us = self._start_us = start_us
+        self._speed = speed
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with self._stack:
-            folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="rsmq-tui-chaos-")))
+            folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="rsmq-tui-clock-")))
             file = folder / "clock"
             file.write_bytes(bytes(mmap.PAGESIZE))
             with file.open("r+b") as opened:
@@ -113,7 +124,7 @@ class ClockedServer:
             self._stack.callback(self._clock.close)
             self._write()
             library = _library(folder)
-            added = {} if library is None else {"LD_PRELOAD": str(library), "CHAOS_CLOCK": str(file)}
+            added = {} if library is None else {"LD_PRELOAD": str(library), "TEST_CLOCK": str(file)}
             before = {name: os.environ.get(name) for name in added}
             os.environ.update(added)
             try:
@@ -124,11 +135,11 @@ class ClockedServer:
                         del os.environ[name]
                     else:
                         os.environ[name] = value
-            self.url, self.port = self._server.url, self._server.port
+            self.url, self.port, self.pid = self._server.url, self._server.port, self._server.pid
             self._path = self._server.private_url.removeprefix("unix://").partition("?")[0]
             self.line = self.connect()
             self._stack.callback(self.line.close)
-            self.is_clocked = library is not None and self._time_us() // 10_000_000 == START_US // 10_000_000
+            self.is_clocked = library is not None and self._is_near()
             self._stack = self._stack.pop_all()
         return self
 
@@ -144,30 +155,41 @@ class ClockedServer:
     @property
     def at_us(self) -> int:
         """The server's time in microseconds."""
-        return self._us if self.is_clocked else self._time_us()
+        return self._due_us() if self.is_clocked else self._time_us()
 
     def move(self, us: int) -> None:
         """Move the server's clock, forwards or back."""
         if not self.is_clocked:
             return
-        self._us = max(START_US // 2, self._us + us)
+        self._us = max(START_US // 2, self._due_us() + us)
         self._write()
         if abs(us) > STEP_US:
             # The server looks at its clock once in a turn of its loop; after a small step it may be a little behind.
-            while abs(self._time_us() - self._us) > _NEAR_US:
+            while not self._is_near():
                 pass
 
     def reset(self) -> None:
         """Remove all data and scripts, and set the clock back to the start."""
         self.line.ask(("FLUSHALL",), ("SCRIPT", "FLUSH"), ("CONFIG", "RESETSTAT"))
-        self.move(START_US - self._us)
+        self.move(self._start_us - self._due_us())
+
+    def _due_us(self) -> int:
+        return self._us + (_machine_us() - self._since_us) * self._speed
+
+    def _is_near(self) -> bool:
+        return abs(self._time_us() - self._due_us()) <= _NEAR_US
 
     def _time_us(self) -> int:
         ((seconds, microseconds),) = self.line.ask(("TIME",))
         return int(seconds) * 1_000_000 + int(microseconds)
 
     def _write(self) -> None:
-        self._clock[:8] = struct.pack("=q", self._us)
+        self._since_us = _machine_us()
+        self._clock[: struct.calcsize(_FORMAT)] = struct.pack(_FORMAT, self._us, self._since_us, self._speed)
+
+
+def _machine_us() -> int:
+    return time.monotonic_ns() // 1000
 
 
 def _library(folder: Path) -> Path | None:
