@@ -14,6 +14,7 @@ pipeline         Spark: the data source `rsmq`, and the tables that are computed
 profiles         the configuration file and the servers that it names
 protocol         RSMQ queues and list queues over redis-py; the only importer of redis
 triage           every change of a queue: preview, guard, journal, undo
+sqlite_file      a SQLite file that several processes share
 tui              the Textual app: screens, widgets, keys and themes
 web              what is served over HTTP: the dashboard in a browser, and metrics for Prometheus
 """

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.monitor.text import SENTENCE_MAX, read_span
 from rsmq_tui.protocol.keys import name_bytes, name_of
-from rsmq_tui.triage.journal_db import SqliteFile
+from rsmq_tui.sqlite_file import SqliteFile
 
 FILE_NAME = "known.sqlite"
 NOTE_MAX = SENTENCE_MAX

@@ -17,7 +17,7 @@ from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import Thresholds, Verdict
 from rsmq_tui.monitor.incidents import QUEUE_FLAP_SPAN_MS
 from rsmq_tui.protocol.keys import name_bytes, name_of
-from rsmq_tui.triage.journal_db import SqliteFile
+from rsmq_tui.sqlite_file import SqliteFile
 
 LIMIT = 100_000
 # Two dashboards poll at different moments, and the beginning of a condition is known to within a few polls. They try a

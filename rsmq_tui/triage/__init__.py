@@ -9,7 +9,7 @@ errors      the errors of changes, as sentences
 execute     runs a change batch by batch; progress, and recovery after a crash
 export      exports messages to a file; changes nothing on the server
 journal     the journal: records changes before they are sent, and their outcomes; the audit log
-journal_db  the journal's SQLite file: tables, transactions and checksums
+journal_db  the journal's SQLite file: tables, versions and checksums
 jsonl       messages as JSON lines, and back, without loss
 lists       changes of list queues
 rsmq        changes of RSMQ queues

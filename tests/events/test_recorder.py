@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui import sqlite_file
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
@@ -19,7 +20,6 @@ from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.protocol import QueueReader, Rsmq
-from rsmq_tui.triage import journal_db
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
 from rsmq_tui.triage.service import ChangeService
 from tests.events.made import event, polled, state
@@ -174,7 +174,7 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
 
 
 def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_db, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as recorder:
         until(recorder.path.exists)

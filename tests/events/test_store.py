@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui import sqlite_file
 from rsmq_tui.events.model import EventKind, Severity
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.triage import journal_db
 from tests.cli.running import SECONDS_MAX
 from tests.events.made import NOON_MS, SERVER, event
 
@@ -174,7 +174,7 @@ def test_news_of_others_are_noticed_and_silence_costs_no_read(store: EventStore,
 
 
 def test_a_locked_file_is_told(store: EventStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_db, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
     with closing(EventStore(path)) as impatient, closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(EventStoreError, match=f"the log of events {path} cannot be used: another program has loc"):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui import sqlite_file
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.monitor import Link, Snapshot, Thresholds
 from rsmq_tui.protocol import Failure
-from rsmq_tui.triage import journal_db
 from tests.events.made import SERVER, polled, state
 from tests.events.test_recorder import STILL, recording, until, written
 from tests.monitor.rows import Flow, Scripted
@@ -126,7 +126,7 @@ def test_two_whose_clocks_disagree_tell_of_a_server_that_never_answered(tmp_path
 
 
 def test_neither_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_db, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as one, recording(tmp_path, clock=clock) as other:
         until(one.path.exists)

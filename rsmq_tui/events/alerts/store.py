@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol.keys import name_bytes, name_of
-from rsmq_tui.triage.journal_db import SqliteFile
+from rsmq_tui.sqlite_file import SqliteFile
 
 T = TypeVar("T")
 
