@@ -16,9 +16,8 @@ from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, S
 from rsmq_tui.monitor.messages.peek import place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, short_clock
-from rsmq_tui.protocol.rsmq.pages import START_OF_BYTES
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.queue.message import row_pieces
+from rsmq_tui.tui.queue.message import may_follow, may_read_again, row_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -367,10 +366,7 @@ _TICK_S = 0.25
 
 
 class LifeScreen(DashboardScreen):
-    """Follows one message: its state is read at each poll, by one bounded call, while the screen is shown.
-
-    A list item that is gone is no longer searched for, because another item with the same bytes would be found.
-    """
+    """Follows one message: its state is read at each poll, by one bounded call, while the screen is shown."""
 
     WHERE: ClassVar[tuple[Where, ...]] = ("life", "lines")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("life")
@@ -433,12 +429,8 @@ class LifeScreen(DashboardScreen):
         if view is None:
             self._reading = self.run_worker(partial(self._take, None), group="life")
             return
-        is_item = place_of(view.id) is not None
-        # The server copies and hashes an item to find it again, which takes long for a long item.
-        is_too_long = is_item and view.size > START_OF_BYTES and not asked
-        status = self.dashboard.changes.status
-        is_changing = is_item and status is not None and status.is_running
-        if isinstance(source, ReadsAgain) and not (is_item and view.row is None) and not (is_too_long or is_changing):
+        is_wanted = asked or may_follow(view, self.dashboard.changes.status)
+        if is_wanted and isinstance(source, ReadsAgain) and may_read_again(view):
             self._reading = self.run_worker(partial(self._take, view), group="life")
 
     async def _take(self, known: MessageView | None) -> None:

@@ -265,24 +265,16 @@ class MessageScreen(ActingScreen):
             self._read_again()
 
     def _follow(self) -> None:
-        """Read again for a poll, unless a read is under way or a running change may be removing an item.
-
-        The server copies and hashes an item to find it again, which takes long for a long item.
-        """
-        if self._is_item and self._message is not None and self._message.size > START_OF_BYTES:
-            return
-        status = self.dashboard.changes.status
-        is_changing = self._is_item and status is not None and status.is_running
-        if not is_changing and (self._reading is None or self._reading.is_finished):
+        """Read again for a poll, unless a read is under way."""
+        is_reading = self._reading is not None and not self._reading.is_finished
+        if self._message is not None and not is_reading and may_follow(self._message, self.dashboard.changes.status):
             self._read_again()
 
     def _read_again(self) -> None:
-        """Read the state again, unless a list item is gone: a read would find another item with the same bytes."""
         message, source = self._message, self.site.source
-        is_gone = message is not None and self._row is None
-        if self._is_reading_long:
+        if message is None or self._is_reading_long or (self._is_taken and self._is_item):
             return
-        if message is not None and isinstance(source, ReadsAgain) and not (is_gone and self._is_item):
+        if isinstance(source, ReadsAgain) and may_read_again(message):
             self._begin(lambda: source.read_again(self.queue, message))
 
     def _fetch(self) -> None:
@@ -377,6 +369,21 @@ class MessageScreen(ActingScreen):
             return [(" no longer in the queue", "alarm"), (f"{kept}{resend}", "")]
         as_of = f" as of {clock(at_ms)}: {printable(self._problem, 60)} ·" if self._problem else ""
         return [(as_of, "alarm"), *row_pieces(row, at_ms)]
+
+
+def may_read_again(known: MessageView) -> bool:
+    """Return whether a read would find this message: of a list item that is gone, it would find an equal one."""
+    return known.row is not None or place_of(known.id) is None
+
+
+def may_follow(known: MessageView, status: ChangeStatus | None) -> bool:
+    """Return whether to read a message again at each poll.
+
+    The server copies and hashes an item to find it again, which takes long for a long item; and while a change may be
+    removing it, an equal one would be found.
+    """
+    is_item, is_changing = place_of(known.id) is not None, status is not None and status.is_running
+    return not is_item or not (is_changing or known.size > START_OF_BYTES)
 
 
 def row_pieces(row: MessageRow, at_ms: int) -> list[Piece]:
