@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Link
+from rsmq_tui.monitor import Cost, Link
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -86,13 +86,21 @@ async def test_the_status_line_counts_on_by_itself(source: ScriptedSource) -> No
 async def test_a_server_that_is_silent_is_told_before_the_poll_gives_up(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, one_of_each()))
-        source.clock.now_s += 3.4
+        cost = Cost(poll_ms=20)
+        await play(pilot, source, poll_of(source, one_of_each(), cost=cost))
+        source.clock.now_s += 2.0
+        assert _status(pilot).endswith("● live ")
+        source.clock.now_s += 0.1
+        assert _status(pilot).endswith("◌ stale 2 s · waiting for the server ")
+        await play(pilot, source, poll_of(source, one_of_each(), interval_s=10.0, cost=cost))
+        source.clock.now_s += 11
+        assert _status(pilot).endswith("● live ")
+        # Polls that take long are late only when the next one takes much longer.
+        await play(pilot, source, poll_of(source, one_of_each(), interval_s=1.0, cost=Cost(poll_ms=1_500)))
+        source.clock.now_s += 4.9
         assert _status(pilot).endswith("● live ")
         source.clock.now_s += 0.2
-        assert _status(pilot).endswith("◌ stale 4 s · waiting for the server ")
-        await play(pilot, source, poll_of(source, one_of_each(), interval_s=10.0))
-        source.clock.now_s += 20
-        assert _status(pilot).endswith("● live ")
+        assert _status(pilot).endswith("◌ stale 5 s · waiting for the server ")
 
 
 async def test_stale_is_told_on_the_queue_and_the_message_screen_too(source: ScriptedSource) -> None:

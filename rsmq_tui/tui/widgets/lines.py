@@ -84,6 +84,10 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]
 
 
+# How long after the next numbers were due the last ones are called stale.
+_LATE_S = 1.0
+
+
 class StatusLine(Painted):
     """Shows the watched server on the left; round trip, cost, interval and freshness of the numbers on the right.
 
@@ -180,7 +184,9 @@ class StatusLine(Painted):
         age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
         if snapshot.paused:
             return (f"‖ paused · data {age_s or 0:.0f} s old ", "alarm")
-        if age_s is not None and age_s > 2 * snapshot.interval_s + 1.5:
+        # A poll may take twice as long as the last one.
+        due_s = snapshot.interval_s + 2 * snapshot.cost.poll_ms / 1000
+        if age_s is not None and age_s > due_s + _LATE_S:
             return (f"◌ stale {age_s:.0f} s · waiting for the server ", "alarm")
         return ("● live ", "live")
 
