@@ -24,7 +24,7 @@ from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.poller import LivePoller, Source
 from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, outlook, reason
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, needed_deletes, outlook, reason
 from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ __all__ = [
     "TotalsPoint",
     "Trend",
     "Verdict",
+    "needed_deletes",
     "outlook",
     "parse_filter",
     "reason",

@@ -1,10 +1,13 @@
 """Whether a backlog clears, and that a growing or stalled queue never gets a number."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor import Drain, Verdict
+from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -97,3 +100,47 @@ def test_a_number_means_that_it_clears(seconds: list[tuple[int, int, int, bool]]
         if state.drain_s is not None:
             assert state.verdict not in {Verdict.GROWING, Verdict.STALLED}
             assert 0 < state.drain_s < float("inf")
+
+
+def _needed(watched: Scripted, state: QueueState) -> str:
+    return needed_deletes(state, watched.sampler.trend.rates("q", DRAIN_SPAN_MS))
+
+
+@pytest.mark.parametrize(
+    ("sent", "deleted", "backlog", "words"),
+    [
+        (8, 5, 420, "needs 1.6x the deletes to keep up, 1.9x to drain in 10 min"),
+        (5, 5, 3_000, "needs 2.0x the deletes to drain in 10 min"),
+        (5, 6, 3_060, "needs 1.7x the deletes to drain in 10 min"),
+        (5, 20, 3_000, ""),
+        (5, 5, 0, ""),
+        (5, 0, 0, ""),
+    ],
+)
+def test_how_many_times_the_deletes_a_queue_needs(sent: int, deleted: int, backlog: int, words: str) -> None:
+    watched, flow = Scripted(), Flow(sent=backlog + 10)
+    watched.poll_one(flow.row())
+    state = watched.run(flow, seconds=50, sent=sent, received=deleted, deleted=deleted)
+    assert _needed(watched, state) == ""
+    state = watched.run(flow, seconds=80, sent=sent, received=deleted, deleted=deleted)
+    assert _needed(watched, state) == words
+
+
+def test_that_many_times_the_deletes_do_drain_a_queue() -> None:
+    watched, flow = Scripted(), Flow(sent=1_010)
+    watched.poll_one(flow.row())
+    state = watched.run(flow, seconds=130, sent=8, received=5, deleted=5)
+    found = re.search(r"needs ([\d.]+)x the deletes to keep up, ([\d.]+)x to drain", _needed(watched, state))
+    assert found is not None
+    for factor, left in zip(map(float, found.groups()), (flow.depth, 0), strict=True):
+        # A tenth of the deletes is what rounding may cost.
+        assert abs(flow.depth + (8 - factor * 5) * 600 - left) <= 0.05 * 5 * 600
+
+
+def test_after_a_gap_nothing_is_said_of_deletes() -> None:
+    watched, flow = Scripted(), Flow(sent=1_000)
+    watched.poll_one(flow.row())
+    assert _needed(watched, watched.run(flow, seconds=130, sent=8, received=5, deleted=5))
+    watched.resume(after_s=30)
+    assert _needed(watched, watched.run(flow, seconds=40, sent=8, received=5, deleted=5)) == ""
+    assert watched.sampler.trend.rates("another", DRAIN_SPAN_MS) is None

@@ -12,6 +12,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.lines import TextLine
+from tests.monitor.rows import Flow
 from tests.tui.driving import opened, play, play_rows, poll_again, press, settled, shown
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of, row_of
@@ -54,6 +55,20 @@ async def test_the_title_follows_the_polls(source: ScriptedSource) -> None:
         now = queue_of("orders", ready=9, verdict=Verdict.STALLED, since_ms=START_MS)
         await play(pilot, source, poll_of(source, [now], START_MS + 61_000))
         assert "■ stalled: 9 messages ready, never received, 1m 1s since the first was due" in _line(pilot, "title")
+
+
+async def test_the_title_says_how_many_times_the_deletes_would_do(source: ScriptedSource) -> None:
+    async with opened(source, size=(200, 36)) as pilot:
+        flow, at_ms = Flow(sent=900, head_ms=START_MS), START_MS
+        for _ in range(130):
+            flow.move(sent=6, received=3, deleted=3)
+            at_ms += 1_000
+            source.snapshot_of({"orders": flow.row()}, at_ms)
+        await play(pilot, source, source.last)
+        await press(pilot, "enter")
+        assert "; needs 2.0x the deletes to keep up, 2.7x to drain in 10 min, at the rates of 1 min" in _line(
+            pilot, "title"
+        )
 
 
 async def test_facts_are_the_attributes_and_counters(source: ScriptedSource) -> None:

@@ -625,6 +625,21 @@ class Trend:
         next_ms = self.times_ms[index + 1] if index + 1 < len(self.times_ms) else at_ms - span_ms
         return Reference(index, self.times_ms[index], next_ms + span_ms)
 
+    def rates(self, name: str, span_ms: int) -> Rates | None:
+        """Return a queue's rates over the last ``span_ms``, or up to twice as long if polls are far apart.
+
+        None if it was not polled that long, or if the span has a gap or a change of this program.
+        """
+        series = self.series.get(name)
+        if series is None or not self.times_ms:
+            return None
+        reference = self.reference(self.times_ms[-1], span_ms)
+        last = series.at(len(self.times_ms) - 1)
+        earlier = None if reference is None else series.at(reference.bucket)
+        if last is None or earlier is None or not span_ms <= last.at_ms - earlier.at_ms <= 2 * span_ms:
+            return None
+        return None if series.was_changed(earlier.at_ms, last.at_ms) else last.rates_since(earlier)
+
     def arrivals(self, name: str, first: int = 0) -> list[float | None]:
         """Return a queue's arrivals per second, bucket by bucket from the index ``first`` on."""
         return [point.arrivals_s for point in self.queue(name, first)]

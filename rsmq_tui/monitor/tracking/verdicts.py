@@ -20,6 +20,11 @@ from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
 _STEADY_S = 0.02
+# In what time it would be good to drain a queue.
+SOON_S = 600
+# Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
+_TELLING_S = 0.1
+_MORE = 1.05
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
@@ -445,6 +450,25 @@ def outlook(queue: QueueState, at_ms: int) -> str:
             return "steady"
         case Drain.UNKNOWN:
             return "–"
+
+
+def needed_deletes(queue: QueueState, rates: Rates | None) -> str:
+    """Return how many times its deletes, at these rates, would keep up with the arrivals, and drain a queue soon.
+
+    Empty if it drains within ``SOON_S`` or less, if that is not known, or if too few messages are deleted to tell.
+    """
+    if rates is None or not queue.ready or rates.deletes_s < _TELLING_S or queue.pending_since_ms is not None:
+        return ""
+    if queue.drain not in (Drain.GROWING, Drain.STEADY, Drain.CLEARS):
+        return ""
+    keeps_up = rates.arrivals_s / rates.deletes_s
+    drains = keeps_up + queue.ready / SOON_S / rates.deletes_s
+    if drains < _MORE:
+        return ""
+    soon = f"to drain in {_round_duration(SOON_S * 1000)}"
+    if keeps_up < _MORE:
+        return f"needs {drains:.1f}x the deletes {soon}"
+    return f"needs {keeps_up:.1f}x the deletes to keep up, {drains:.1f}x {soon}"
 
 
 def _by(changed: str) -> str:

@@ -24,6 +24,7 @@ from rsmq_tui.monitor import (
     Snapshot,
     Source,
     Thresholds,
+    needed_deletes,
     parse_filter,
     reason,
 )
@@ -44,6 +45,7 @@ from rsmq_tui.monitor.text import (
     zone_words,
 )
 from rsmq_tui.monitor.tracking.forecast import limit_words
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeStatus
@@ -69,12 +71,14 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 
 def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
-    """Return the queue's name, its verdict and the reason."""
+    """Return the queue's name, its verdict and the reason, and how many deletes it needs."""
     pieces: list[Piece] = [(" ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
         pieces.append((f"   {verdict_words(state.verdict)}", f"verdict-{state.verdict}"))
         pieces.append((f": {words}", ""))
+        if more := needed_deletes(state, snapshot.trend.rates(state.name, DRAIN_SPAN_MS)):
+            pieces.append((f"; {more}, at the rates of 1 min", "strong"))
     elif snapshot.link.fresh_at_s is not None:
         pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
     return pieces
@@ -172,8 +176,8 @@ class QueueScreen(ActingScreen):
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
-        # On a narrow terminal, two lines for the reason of the verdict.
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 2)
+        # On a narrow terminal, more lines for the reason of the verdict.
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # Text that does not fit is cut off at the right, and the time of the messages must not be.
