@@ -107,6 +107,12 @@ class KindPlace(ABC):
         poller.own_changes = OwnChanges((folder or state_folder()) / "journal.sqlite").since_last
         return poller
 
+    def follower(self, name: str = "") -> Polling:
+        """Return a watcher that keeps nothing for charts."""
+        poller = self.watcher(name)
+        poller.is_charted = False
+        return poller
+
     def _memory(self, folder: Path | None, *queues: str) -> "Memory | None":
         """Return the memory of these queues of the server, as its user sees them."""
         if folder is None:

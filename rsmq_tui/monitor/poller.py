@@ -126,7 +126,8 @@ class Polling(Source, ABC):
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
     earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
-    program has changed since it was last called, in any of its processes: that is not the work of a consumer.
+    program has changed since it was last called, in any of its processes: that is not the work of a consumer. Without
+    ``is_charted``, nothing is kept that only charts show.
     With a ``feed``, snapshots come from there, and nothing is polled.
     """
 
@@ -149,6 +150,7 @@ class Polling(Source, ABC):
         self._failures = 0
         self._metered: Meter | None = None
         self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
+        self.is_charted = True
         self.feed: Feed | None = None
         self._info: ServerInfo | None = None
         self._info_due_s = 0.0
@@ -232,6 +234,7 @@ class Polling(Source, ABC):
     async def _begin_poll(self, sampler: Sampler, index: Index) -> None:
         """Start a poll of these queues: the first one continues an earlier run."""
         at_ms = index.at_ms
+        sampler.trend.is_charted = self.is_charted
         if self._failures:
             sampler.resume(at_ms)
         if self._memory is not None:

@@ -274,6 +274,21 @@ def test_a_day_of_a_new_queue_begins_with_the_queue() -> None:
     assert len(of_old) - len(of_new) > 20
 
 
+def test_without_charts_nothing_but_the_hour_of_each_queue_is_kept() -> None:
+    charted, watched = Scripted(), Scripted()
+    watched.sampler.trend.is_charted = False
+    for each in (charted, watched):
+        _after_a_day(each, ["q"], 5)
+    trend = watched.sampler.trend
+    assert (len(trend.totals), trend.day.last, len(trend.day_totals)) == (0, None, 0)
+    assert not trend.series["q"].marks
+    assert list(trend.queue("q")) == list(charted.sampler.trend.queue("q"))
+    assert trend.times_ms == charted.sampler.trend.times_ms
+    # What is said of the queue is the same.
+    flow = Flow().row()
+    assert watched.poll_one(flow) == charted.poll_one(flow)
+
+
 def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(series, "DAY_QUEUES", 2)
     watched, names = Scripted(), ["a", "b", "c"]

@@ -412,7 +412,7 @@ class Sampler:
             if tracker is None or tracker.look is None or tracker.state is None:
                 continue
             times = flight_times(found, tracker.state.vt_s, self._poll.at_ms)
-            if times is not None:
+            if times is not None and self.trend.is_charted:
                 tracker.series.add_flights(times)
             if times != tracker.look.times:
                 tracker.look.times = times

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import isnan
+from math import inf, isnan
 from operator import sub
 from typing import Any, ClassVar, NamedTuple, overload
 
@@ -518,9 +518,14 @@ def _day_point(at_ms: int, values: "array[float]", place: int) -> QueuePoint:
 
 
 class Trend:
-    """The recent history of all queues and of their sums; polls append to it, charts read it."""
+    """The recent history of all queues and of their sums; polls append to it, charts read it.
+
+    Without ``is_charted``, only the hour of each queue is kept, which verdicts and forecasts need: no sums, no day, no
+    samples of messages in flight.
+    """
 
     def __init__(self) -> None:
+        self.is_charted = True
         self.times_ms: list[int] = []
         self.totals: deque[TotalsPoint] = deque()
         self.day = DayTrend()
@@ -550,9 +555,10 @@ class Trend:
         if merge:
             del times_ms[index]
         elif len(times_ms) > BUCKETS + COARSE_BUCKETS:
-            names = list(self.series if len(self.series) <= DAY_QUEUES else self.series.keys() & self.followed)
-            # The rates of the second bucket, which becomes the first, need the one before.
-            self.day.add(times_ms[1], ((name, next(self.queue(name, 1), None)) for name in names))
+            if self.is_charted:
+                names = list(self.series if len(self.series) <= DAY_QUEUES else self.series.keys() & self.followed)
+                # The rates of the second bucket, which becomes the first, need the one before.
+                self.day.add(times_ms[1], ((name, next(self.queue(name, 1), None)) for name in names))
             self.forget(1)
 
     def follow(self, names: Iterable[str]) -> None:
@@ -576,6 +582,8 @@ class Trend:
 
     def add_totals(self, point: TotalsPoint) -> None:
         """Append the sums of a poll; those of a day are kept."""
+        if not self.is_charted:
+            return
         totals = self.totals
         totals.append(point)
         index = len(totals) - TOTALS_FINE - 1
@@ -599,6 +607,9 @@ class Trend:
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Add a new queue and return its series."""
         series = self.series[name] = kind(self.times_ms)
+        if not self.is_charted:
+            # No time is that long after it: counters of a day are never stored.
+            series.marked_ms = inf
         if marks := self.marks.pop(name, None):
             series.marks, series.marked_ms = marks, marks[-3]
         return series

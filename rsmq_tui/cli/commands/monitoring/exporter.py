@@ -104,5 +104,5 @@ def _target_pollers(profiles: tuple[Profile, ...], *, max_age_s: float, patience
         for place in places_of(profile):
             target = Target(profile.name, place.server, place.ns, place.kind.name)
             # The same one twice would be the same series twice, which spoils a scrape.
-            pollers.setdefault(target, TargetPoller(target, place.watcher(), interval_s=profile.interval_s))
+            pollers.setdefault(target, TargetPoller(target, place.follower(), interval_s=profile.interval_s))
     return TargetPollers(tuple(pollers.values()), max_age_s=max_age_s, patience_s=patience_s)

@@ -195,7 +195,7 @@ async def _go_on(
 
 
 async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: EventRecorder) -> None:
-    async with aclosing(place.watcher(name)) as poller, aclosing(poller.snapshots()) as snapshots:
+    async with aclosing(place.follower(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             runner.apply(snapshot, place.profile.thresholds, place.profile.name)
             recorder.observe(snapshot, poller)

@@ -126,7 +126,7 @@ def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
         for place in places_of(profile):
             recorded = Place(profile.name, place.server, place.ns)
             # The same place twice would record each row twice.
-            found.setdefault(recorded, Watched(recorded, place.watcher(profile.name), place.inventory()))
+            found.setdefault(recorded, Watched(recorded, place.follower(profile.name), place.inventory()))
     return list(found.values())
 
 
