@@ -22,7 +22,7 @@ from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import sqlite_version
 from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
-from rsmq_tui.triage.actions import CreateQueue, DeleteQueue, Fix, SetAttributes
+from rsmq_tui.triage.actions import DeleteQueue, QueueAction, action_named
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import last_changes
 
@@ -35,8 +35,6 @@ _TICK_S = 1.0
 _RETRY_S = 30.0
 # A change that deletes a queue begins at most this long before a poll misses it.
 _DELETED_MS = 60_000
-# The changes whose counts are queues, not messages.
-_OF_QUEUES = frozenset(action.name for action in (CreateQueue, Fix, SetAttributes))
 
 _Work = Callable[[], Sequence[Event]]
 
@@ -372,6 +370,8 @@ def _counts(change: Change) -> str:
     if change.undoes is not None:
         # It counts the same things as the change that it undoes.
         return done
-    if change.name == DeleteQueue.name:
+    action = action_named(change.name)
+    if action.counts_queue:
         return f"{done}: the queue and its messages"
-    return f"{count(change.done)} of {plural(change.planned, 'queue' if change.name in _OF_QUEUES else 'message')}"
+    what = "queue" if issubclass(action, QueueAction) else "message"
+    return f"{count(change.done)} of {plural(change.planned, what)}"

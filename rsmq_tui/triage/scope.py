@@ -349,7 +349,7 @@ class Preview:
             bodies = tuple(message.body for message in self.selection if message.body is not None)
         rows = [printable(body[:_SHOWN_BYTES].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
         # The count of a deletion of a queue includes the queue.
-        others = self.count - len(rows) - isinstance(self.action, actions.DeleteQueue)
+        others = self.count - len(rows) - self.action.counts_queue
         if rows and others > 0:
             rows.append(f"and {plural(others, 'more message')}")
         labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]

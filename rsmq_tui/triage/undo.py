@@ -178,55 +178,29 @@ def removal_notes(left: LeftToUndo) -> list[str]:
     ]
 
 
-# The undo of the first three removes messages; of the others, it moves items to or in processing.
-_NOT_PUT_BACK = frozenset(
-    each.name
-    for each in (
-        actions.Copy,
-        actions.Send,
-        actions.Import,
-        actions.Hide,
-        actions.Requeue,
-        actions.Release,
-        actions.Ack,
-    )
-)
-
-
 def notes_of_undo(change: Change) -> tuple[str, ...]:
     """Return the notes for the preview of an undo."""
     note = kind_of(change.ns).part("undo").note
-    return (note,) if note and change.name not in _NOT_PUT_BACK else ()
+    action = actions.action_named(change.name)
+    is_put_back = not action.of_processing and action.inverse != actions.REMOVE
+    return (note,) if note and is_put_back else ()
 
 
 def undo_summary(change: Change, original: Change) -> str:
     """Return one line: the change that is undone; ``original`` is the same, or the change that a redo made again."""
-    again = "" if change is original else " again"
-    if original.name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
+    action, again = actions.action_named(original.name), "" if change is original else " again"
+    if issubclass(action, actions.QueueAction):
         done = f"{change.past} queue {printable(change.queue)}{again}, {original.what}"
     elif not change.done:
         what = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
         done = f"{what}{again}"
-    elif original.name == actions.DeleteQueue.name and change.done == change.planned:
+    elif action.counts_queue and change.done == change.planned:
         # One of them is the queue.
         done = f"{change.past} queue {printable(change.queue)} and its {plural(change.done - 1, 'message')}{again}"
     else:
         to = "" if change.target is None else f" to {printable(change.target)}"
         done = f"{change.past} {plural(change.done, 'message')}{to}{again}, {original.what}"
     return f"change {change.change}: {done}"
-
-
-# What the undo of a change with that name does, and its past. Messages that were removed are put back.
-_PUT_BACK, _REMOVE, _RESTORE = ("put back", "put back"), ("remove", "removed"), ("restore", "restored")
-_MOVE_BACK = ("move back", "moved back")
-_UNDOES = {
-    **dict.fromkeys((actions.Send.name, actions.Copy.name, actions.Import.name, actions.CreateQueue.name), _REMOVE),
-    **dict.fromkeys((actions.Hide.name, actions.Release.name, actions.SetAttributes.name, actions.Fix.name), _RESTORE),
-    **dict.fromkeys((actions.Move.name, actions.Redrive.name, actions.Requeue.name), _MOVE_BACK),
-    # An undo or a redo whose original change is no longer in the journal.
-    **dict.fromkeys((actions.Undo.name, actions.Redo.name), ("undo", "undone")),
-}
-_REDOES = {actions.DeleteQueue.name: "delete", actions.SetAttributes.name: "change", actions.Purge.name: "delete"}
 
 
 def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
@@ -237,24 +211,23 @@ def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
 
 def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:
     """Return the effect of undoing a change, or of making it again, on ``planned`` messages or queues."""
-    name, queue = original.name, original.queue
+    action, queue = actions.action_named(original.name), original.queue
     if not original.done:
         # It changed no messages: it created its target, or changed its queue.
-        name, queue = (
-            (actions.SetAttributes.name, queue)
-            if original.target is None
-            else (actions.CreateQueue.name, original.target)
+        action, queue = (
+            (actions.SetAttributes, queue) if original.target is None else (actions.CreateQueue, original.target)
         )
     what, were = plural(planned, "message"), "was" if planned == 1 else "were"
-    if name in (actions.CreateQueue.name, actions.SetAttributes.name, actions.Fix.name):
+    is_of_queue = issubclass(action, actions.QueueAction)
+    if is_of_queue:
         what, were = f"queue {printable(queue)}", "was"
-    elif name == actions.DeleteQueue.name:
+    elif action.counts_queue:
         what, were = f"queue {printable(queue)} and its messages", "were"
     if is_redo:
-        return actions.Effect(_REDOES.get(name, name), original.past, f"{what} again", removes=name not in _UNDOES)
-    did = original.past if original.done else "created" if name == actions.CreateQueue.name else "changed"
-    removes = name in (actions.Send.name, actions.Copy.name, actions.Import.name)
-    return actions.Effect(*_UNDOES.get(name, _PUT_BACK), f"{what} that {were} {did}", removes)
+        return actions.Effect(action.does, original.past, f"{what} again", removes=action.takes_away)
+    did = original.past if original.done else action.done_word
+    removes = action.inverse == actions.REMOVE and not is_of_queue
+    return actions.Effect(*action.inverse, f"{what} that {were} {did}", removes)
 
 
 async def bodies_to_remove(

@@ -10,8 +10,18 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.triage.actions import Copy, CreateQueue, Hide, Import, Move, Redrive, Send, SetAttributes
-from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of, plain_action
+from rsmq_tui.triage.actions import (
+    Copy,
+    CreateQueue,
+    Hide,
+    Import,
+    Move,
+    Redrive,
+    Send,
+    SetAttributes,
+    action_named,
+)
+from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.controls import TickBox
 from tests.tui.changing import ask_change, asked, made, say_yes
@@ -86,7 +96,7 @@ def test_wrong_answers_are_refused(source: ScriptedSource, name: str, answers: A
 @pytest.mark.parametrize("name", ["delete", "release", "purge", "delete-queue"])
 def test_what_needs_nothing_but_a_queue_has_no_form(name: str) -> None:
     assert form_of(name, "orders", None, None) is None
-    assert plain_action(name, "orders").name == name
+    assert action_named(name)(queue="orders").name == name
 
 
 @pytest.mark.parametrize("name", ["hide", "move", "copy", "redrive", "send", "create", "set", "import"])

@@ -45,7 +45,7 @@ OF_LISTS: list[tuple[Action, Scope | None]] = [
     (actions.Pop(queue="mail", count=3), None),
     (actions.Trim(queue="mail", keep=10, keep_oldest=True), None),
     (actions.PurgeList(queue="mail", processing=True), None),
-    (actions.Requeue(queue="mail"), Named(("a",))),
+    (actions.Requeue(queue="mail", to_back=True), Named(("a",))),
     (actions.Move(queue="mail", target="rsmq:orders"), POISON),
     (actions.Ack(queue="mail"), Everything()),
 ]
@@ -75,8 +75,7 @@ def test_the_command_line_understands_it(
     is_first = isinstance(action, actions.Push)
     assert type(given) is type(action) or is_first
     assert given == action
-    selects = isinstance(action, actions.MessageAction) and "messages" in command
-    if selects and not isinstance(action, actions.Pop | actions.Trim):
+    if action.is_scoped:
         assert wanted == (scope or Everything())
 
 

@@ -587,7 +587,7 @@ def _change(
     return change_command(command, name, words, *own, examples=examples)
 
 
-def _change_by(action: type[Action], words: str, *own: Decorator, **settings: Any) -> None:
+def _change_by(action: type[Action], words: str, *own: Decorator, examples: Sequence[str]) -> None:
     """Add the command of an action whose fields are its options; one for list queues refuses other queues."""
     names = [field.name for field in fields(action) if field.name != "queue"]
 
@@ -599,7 +599,7 @@ def _change_by(action: type[Action], words: str, *own: Decorator, **settings: An
             values["target"] = target_of(values["target"], named)
         return action(queue=named.queue, **values)
 
-    _change(action.name, words, *own, **settings)(build)
+    _change(action.name, words, *own, is_scoped=action.is_scoped, examples=examples)(build)
 
 
 @_change(
@@ -668,7 +668,6 @@ _change_by(
     "remove the items of a list queue that consumers would take next; the journal keeps them",
     option("--count N", "number of items", positive, default="1"),
     examples=("list:queue:orders", "list:queue:orders --count 100 --yes"),
-    is_scoped=False,
 )
 _change_by(
     actions.Trim,
@@ -676,7 +675,6 @@ _change_by(
     option("--keep N", "number of items to keep", natural, required=True),
     option("--oldest", "keep the items that consumers would take next", name="keep_oldest"),
     examples=("list:queue:orders --keep 1000 --yes",),
-    is_scoped=False,
 )
 _change_by(
     actions.Requeue,

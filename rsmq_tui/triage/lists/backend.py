@@ -86,7 +86,6 @@ STILL_THERE = (
     "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
     "consumers take meanwhile are skipped and counted."
 )
-_ONLY_PROCESSING = (actions.Requeue, actions.Release, actions.Hide, actions.Ack)
 _AREAS: tuple[Letter, ...] = ("q", "p")
 # How many items and bytes of bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
@@ -128,7 +127,7 @@ class ListBackend(Backend):
         if not facts.depth:
             raise TriageError("there is no list queue with that key")
         notes = [*await _target_notes(editor, action, self._ns), STILL_THERE]
-        scope = None if isinstance(action, actions.Pop | actions.Trim | actions.PurgeList) else scope
+        scope = scope if action.is_scoped else None
         selection = ListSelection()
         try:
             found = await select_items(editor, self._search, action.queue, scope, area, selection, on_progress)
@@ -214,7 +213,7 @@ def _selectable(action: actions.Action, scope: Scope | None) -> tuple[Area, str]
             return Area(), "every item of the queue, and those in processing"
         case actions.Purge():
             return Area(processing=False), "every item of the queue; those in processing stay"
-    if isinstance(action, _ONLY_PROCESSING):
+    if action.of_processing:
         is_all = scope in (None, Everything())
         return Area(queue=False), "every item in processing" if is_all else what_of(action, scope)
     return Area(), what_of(action, scope)
@@ -238,7 +237,7 @@ async def _target_notes(editor: ListEditor, action: actions.Action, ns: str) -> 
         return []
     to = actions.target_of_list(action.target, ns)
     if to.ns is None:
-        if to.queue == action.queue and not isinstance(action, actions.Copy):
+        if to.queue == action.queue and action.moves_away:
             raise TriageError("the target is the queue itself")
         owner = editor.names.owner(to.queue)
         if owner is not None:
@@ -262,7 +261,7 @@ async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Ta
 
 
 def _not_meant(action: actions.Action, number: int) -> str:
-    if isinstance(action, _ONLY_PROCESSING):
+    if action.of_processing:
         return f"{plural(number, 'item')} of these in the queue are left out: this applies only to items in processing."
     return f"{plural(number, 'item')} of these are left out."
 

@@ -118,7 +118,7 @@ class RsmqBackend(Backend):
         return replace(
             base,
             at_ms=selection.at_ms or base.at_ms,
-            count=selection.count + isinstance(action, actions.DeleteQueue),
+            count=selection.count + action.counts_queue,
             selection=selection,
             elsewhere=elsewhere,
             unsearched=unsearched,
@@ -177,7 +177,7 @@ class RsmqBackend(Backend):
             case actions.Move(target=target) if (to := actions.target_of_rsmq(target, editor.ns)).ns is None:
                 notes += await list_target_notes(editor, self._names, action, to)
             case actions.Move(target=target):
-                if target == action.queue and action.name == "move":
+                if target == action.queue and action.moves_away:
                     raise TriageError("the target is the queue itself")
                 there = await editor.fields(target)
                 if not there.exists:

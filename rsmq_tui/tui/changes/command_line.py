@@ -21,12 +21,8 @@ _DEFAULT_NS = "rsmq"
 # With more ids than this, or a longer body, a command is too long to be pasted.
 _IDS_MAX = 50
 _BODY_BYTES_MAX = 2_000
-# Commands of `rsmq-tui queues`, by the name of their action; the others are those of `rsmq-tui messages`.
-_OF_QUEUES = {"create": "create", "set": "set", "delete-queue": "delete", "purge": "purge"}
 # An id that a filter can name as it is.
 _ID_FORM = re.compile(r"[0-9A-Za-z:]+")
-# Actions that select messages by a number.
-_OF_NUMBERS = (actions.Pop.name, actions.Trim.name)
 
 
 class NoCommandError(ValueError):
@@ -54,15 +50,12 @@ def command_of(preview: Preview) -> str:
 
 def _line_of(preview: Preview) -> str:
     action = preview.action
-    words, options = ["rsmq-tui", *_command_of(action)], _options_of(action, preview.ns)
-    is_scoped = isinstance(action, actions.MessageAction) and action.name not in (*_OF_QUEUES, *_OF_NUMBERS)
-    if is_scoped:
+    options = _options_of(action, preview.ns)
+    if action.is_scoped:
         options += _scope_words(preview.scope)
     options += _server_words(preview.server, preview.ns, preview.profile)
-    named = [] if isinstance(action, actions.Undo | actions.Fix) else [reference(action.queue, preview.ns)]
-    named += _last_words(action)
-    line = _joined(words, named, options)
-    if is_scoped:
+    line = _joined(["rsmq-tui", *action.command.split()], _arguments_of(action, preview.ns), options)
+    if action.is_scoped:
         _refuse_pattern(action.queue)
     return line
 
@@ -115,56 +108,35 @@ def _refuse_pattern(queue: str) -> None:
         raise NoCommandError("a command would read the name of the queue as a pattern of several queues")
 
 
-def _command_of(action: actions.Action) -> list[str]:
+def _options_of(action: actions.Action, ns: str) -> list[str]:
+    if isinstance(action, actions.Fix):
+        kinds = (words for kind in sorted(action.kinds) for words in ("--kind", kind.value))
+        return ["--queue", reference(action.queue, ns), *kinds]
+    return [word for field, option in action.options for word in _option(field, option, getattr(action, field), ns)]
+
+
+def _option(field: str, option: str, value: object, ns: str) -> list[str]:
+    if isinstance(value, bool):
+        return [option] if value else []
+    if field == "target" and isinstance(value, str):
+        value = target_reference(value, ns)
+    return _given(option, f"{value}s" if field == "seconds" else value)
+
+
+def _arguments_of(action: actions.Action, ns: str) -> list[str]:
+    named = reference(action.queue, ns)
     match action:
         case actions.Undo(change=change):
-            return ["undo", str(change)]
+            return [str(change)]
         case actions.Fix():
-            return ["audit", "--fix"]
-    return ["queues", _OF_QUEUES[action.name]] if action.name in _OF_QUEUES else ["messages", action.name]
-
-
-def _options_of(action: actions.Action, ns: str) -> list[str]:
-    match action:
-        case actions.Undo(unsettled=unsettled):
-            return ["--unsettled"] if unsettled else []
-        case actions.Fix(queue=queue):
-            kinds = (words for kind in sorted(action.kinds) for words in ("--kind", kind.value))
-            return ["--queue", reference(queue, ns), *kinds]
-        case actions.Hide(seconds=seconds):
-            return ["--for", f"{seconds}s"]
-        case actions.Move(target=target, create=create):
-            return ["--to", target_reference(target, ns) or "", *(["--create"] if create else [])]
-        case actions.Redrive(target=to, origin=origin):
-            return [*_given("--to", to and target_reference(to, ns)), *_given("--origin", origin)]
-        case actions.Send(delay_s=delay_s):
-            front = ["--front"] if isinstance(action, actions.Push) and action.first else []
-            return [*front, *_given("--delay", delay_s)]
-        case actions.CreateQueue(vt=vt, delay=delay, maxsize=maxsize):
-            return ["--vt", str(vt), "--delay", str(delay), "--maxsize", str(maxsize)]
-        case actions.SetAttributes(vt=new_vt, delay=new_delay, maxsize=new_maxsize):
-            given = (("--vt", new_vt), ("--delay", new_delay), ("--maxsize", new_maxsize))
-            return [word for name, value in given for word in _given(name, value)]
-        case actions.Pop(count=count):
-            return ["--count", str(count)]
-        case actions.Trim(keep=keep, keep_oldest=keep_oldest):
-            return ["--keep", str(keep), *(["--oldest"] if keep_oldest else [])]
-        case actions.Requeue(to_back=to_back):
-            return ["--back"] if to_back else []
-        case actions.PurgeList(processing=processing):
-            return ["--processing"] if processing else []
-    return []
-
-
-def _last_words(action: actions.Action) -> list[str]:
-    match action:
+            return []
         case actions.Send(bodies=bodies):
             if sum(map(len, bodies)) > _BODY_BYTES_MAX:
                 raise NoCommandError("the body is too long for a command: rsmq-tui messages send --file sends a file")
-            return [body.decode("utf-8", "surrogateescape") for body in bodies]
+            return [named, *(body.decode("utf-8", "surrogateescape") for body in bodies)]
         case actions.Import(path=path):
-            return [str(path)]
-    return []
+            return [named, str(path)]
+    return [named]
 
 
 def _scope_words(scope: Scope | None) -> list[str]:

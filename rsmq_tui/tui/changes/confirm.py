@@ -37,9 +37,6 @@ _SEEING_EVERY_S = 0.1
 _TITLE_MAX = 100
 _VALUE_MAX = 400
 
-# If messages have leases, these actions apply to items in processing.
-_OF_PROCESSING = ("requeue", "ack", "hide", "release")
-
 
 class ConfirmScreen(Dialog["Preview"]):
     """Returns the confirmed preview, or None.
@@ -320,7 +317,7 @@ def _why_nothing(preview: "Preview") -> str:
         elif kind_of(preview.ns).counts_receives and not preview.changed:
             became = f"{has} left the queue"
         return f"{what} {became} since {it} {was} shown."
-    if kind_of(preview.ns).has_leases and preview.action.name in _OF_PROCESSING:
+    if kind_of(preview.ns).has_leases and preview.action.of_processing:
         return "this applies only to items in processing."
     if isinstance(preview.action, Fix):
         return "these problems are gone."
@@ -333,6 +330,6 @@ def _why_nothing(preview: "Preview") -> str:
 
 def _button(preview: "Preview") -> str:
     action = preview.action
-    if isinstance(action, MessageAction | Undo) and action.name != "delete-queue":
+    if isinstance(action, MessageAction | Undo) and not action.counts_queue:
         return f"{action.verb} {count(preview.count)}"
     return action.verb

@@ -79,51 +79,18 @@ class ChangeStatus:
     aims: Aims = ()
 
 
-# Shown while a change of that name runs.
-DOING = {
-    "delete": "deleting",
-    "purge": "deleting",
-    "hide": "hiding",
-    "release": "releasing",
-    "move": "moving",
-    "copy": "copying",
-    "redrive": "redriving",
-    "send": "sending",
-    "create": "creating",
-    "set": "changing",
-    "delete-queue": "deleting",
-    "import": "importing",
-    "undo": "undoing",
-    "fix": "fixing",
-    "pop": "popping",
-    "trim": "trimming",
-    "requeue": "putting back",
-    "ack": "acknowledging",
-}
-
-
-def doing(action: "Action") -> str:
-    """Return what is shown while a change runs."""
-    from rsmq_tui.triage.actions import ExtendLease, Redo  # noqa: PLC0415
-
-    if isinstance(action, Redo):
-        return "redoing"
-    return "extending" if isinstance(action, ExtendLease) else DOING[action.name]
-
-
-# The names of changes that remove messages from their queue.
-_TAKING = ("delete", "purge", "delete-queue", "move", "redrive", "ack", "pop", "trim")
-
-
 # The end of the outcome of a change, while the key undoes that change.
 UNDOES = " · u undoes"
 
 
 def end_of(report: "Report") -> ChangeStatus:
     """Return the outcome of a change."""
-    undoes = UNDOES if report.undoable and report.name != "undo" else ""
+    from rsmq_tui.triage.actions import Undo, action_named  # noqa: PLC0415 - only a change needs it
+
+    action = action_named(report.name)
+    undoes = UNDOES if report.undoable and action is not Undo else ""
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
-    taken = report.tally.done if report.name in _TAKING else 0
+    taken = report.tally.done if action.takes_away or action.moves_away else 0
     retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
     return ChangeStatus(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
 
@@ -248,12 +215,13 @@ class ChangeController:
         if not all(map(self.may_begin, {aim.site: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
-        from rsmq_tui.tui.changes.forms import FormScreen, plain_action  # noqa: PLC0415
+        from rsmq_tui.triage.actions import action_named  # noqa: PLC0415
+        from rsmq_tui.tui.changes.forms import FormScreen  # noqa: PLC0415
 
         form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
         form = form_of(name, queue, self._shown(site.place), body)
         if form is None:
-            self._preview(aims, plain_action(name, queue))
+            self._preview(aims, action_named(name)(queue=queue))
             return True
         where = f"on {printable(site.place, 40)}: " if site.place else ""
         if len(aims) > 1:
@@ -547,7 +515,7 @@ class ChangeController:
         self._run = run = run_of(aims[0].site.triage, preview)
         self._skipped = None
         sites = list({aim.site: None for aim in aims})
-        self._start(sites, partial(self._make, aims, run), doing(preview.action), preview.count)
+        self._start(sites, partial(self._make, aims, run), preview.action.doing, preview.count)
 
     def _start(
         self,
@@ -578,7 +546,7 @@ class ChangeController:
     async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeStatus:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
-        words = doing(run.preview.action)
+        words = run.preview.action.doing
         async for tally in run:
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
             self._tell_progress(words, tally.handled, tally.planned, **counts)

@@ -68,12 +68,6 @@ class Form(Generic[T]):
     is_dangerous: bool = False
 
 
-def plain_action(name: str, queue: str) -> actions.Action:
-    """Return the action of that name, which has no fields but the queue."""
-    plain = (actions.Delete, actions.Release, actions.Requeue, actions.Ack, actions.Purge, actions.DeleteQueue)
-    return next(action for action in plain if action.name == name)(queue=queue)
-
-
 def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[actions.Action] | None:
     """Return the form of the action of that name, or None if it has no fields."""
     queues = snapshot.queues if snapshot else ()

@@ -10,6 +10,7 @@ from rsmq_tui.monitor.text import count, size
 from rsmq_tui.protocol import name_bytes
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
+from rsmq_tui.triage.actions import action_named
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
@@ -173,10 +174,6 @@ def _place(seen: Shown) -> tuple[float, bytes]:
         return float("inf"), order
 
 
-# These apply to messages; all other changes apply to the queue.
-_FOR_MESSAGES = ("delete", "hide", "extend", "release", "move", "copy", "redrive", "requeue", "ack")
-
-
 class ActingScreen(DashboardScreen):
     """A screen of the messages of one queue.
 
@@ -211,8 +208,9 @@ class ActingScreen(DashboardScreen):
 
     def action_change(self, name: str) -> None:
         """Start a change of the scope, or of the queue."""
-        scope = self.scope if name in _FOR_MESSAGES else None
-        if name in _FOR_MESSAGES and scope is None:
+        is_scoped = action_named(name).is_scoped
+        scope = self.scope if is_scoped else None
+        if is_scoped and scope is None:
             self.notify(self.why_nothing, severity="warning", markup=False)
             return
         # A refused change must not replace the scope of the running one.
