@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
@@ -79,6 +80,37 @@ class Change:
         """What is uncertain about it, as a clause; empty if nothing is."""
         sentence = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
         return sentence if self.unsure else ""
+
+
+class UndoChain(NamedTuple):
+    """A change, the change that it undoes, the change which that undoes, and so on, while they are in the journal."""
+
+    changes: tuple[Change, ...]
+
+    @classmethod
+    def of(cls, change: Change, find: Callable[[int], Change | None]) -> "UndoChain":
+        """Return the chain of a change; ``find`` returns a change by its number."""
+        changes = [change]
+        while (undoes := changes[-1].undoes) is not None and (undone := find(undoes)) is not None:
+            changes.append(undone)
+        return cls(tuple(changes))
+
+    @property
+    def original(self) -> Change:
+        """The last change of the chain, which is undone and made again by the others."""
+        return self.changes[-1]
+
+    @property
+    def is_undo(self) -> bool:
+        """True if the first change has undone another. The undo of an undo, a redo, is not one."""
+        # The change that the last one undoes may no longer be in the journal.
+        undos = len(self.changes) - 1 + (self.original.undoes is not None)
+        return undos % 2 == 1
+
+    @property
+    def undo_is_redo(self) -> bool:
+        """True if an undo of the first change makes the original again."""
+        return len(self.changes) % 2 == 0
 
 
 @dataclass(frozen=True, slots=True)

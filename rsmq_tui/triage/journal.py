@@ -27,7 +27,7 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
-from rsmq_tui.triage.change import Change, Entry, State, Tally
+from rsmq_tui.triage.change import Change, Entry, State, Tally, UndoChain
 from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 from rsmq_tui.triage.scope import Preview
 
@@ -156,21 +156,12 @@ class Journal:
             *namespaces,
             stored_name(queue or ""),
         )
-        return next((each for each in found if each.state is not State.DAMAGED and not self._is_undo(each)), None)
+        undamaged = (each for each in found if each.state is not State.DAMAGED)
+        return next((each for each in undamaged if not self.undo_chain(each).is_undo), None)
 
-    def _is_undo(self, change: Change) -> bool:
-        """Return whether a change has undone another. The undo of an undo, a redo, is not one."""
-        undone = self.undone_in_turn(change)
-        # What the last of them undoes may no longer be there.
-        steps = len(undone) - 1 + (undone[-1].undoes is not None)
-        return steps % 2 == 1
-
-    def undone_in_turn(self, change: Change) -> list[Change]:
-        """Return a change, the change that it undoes, the change which that undoes, and so on while they are there."""
-        undone = [change]
-        while (undoes := undone[-1].undoes) is not None and (before := self.change(undoes)) is not None:
-            undone.append(before)
-        return undone
+    def undo_chain(self, change: Change) -> UndoChain:
+        """Return the changes that a change undoes in turn."""
+        return UndoChain.of(change, self.change)
 
     def redos(self, change: int) -> list[Change]:
         """Return the redos that have made a change, or a part of it, again and can be undone, newest first.

@@ -29,7 +29,6 @@ from rsmq_tui.triage.undo import (
     effect_of,
     left_to_undo,
     notes_of_undo,
-    original_of,
     prepare_undo,
     removal_notes,
     undo_outlook,
@@ -157,7 +156,8 @@ class ChangeService:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
             editor = self._editor_of(found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
-            original, is_redo = await asyncio.to_thread(original_of, journal, found)
+            chain = await asyncio.to_thread(journal.undo_chain, found)
+            original, is_redo = chain.original, chain.undo_is_redo
             effect = effect_of(original, planned, is_redo=is_redo)
             bodies: tuple[bytes, ...] = ()
             if effect.removes and planned:
@@ -211,8 +211,8 @@ class ChangeService:
             found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
             if found is None or found.undoes is None:
                 return found
-            original, _ = await asyncio.to_thread(original_of, journal, found)
-            return replace(found, name=original.name)
+            chain = await asyncio.to_thread(journal.undo_chain, found)
+            return replace(found, name=chain.original.name)
 
     async def changes(self, limit: int) -> list[Change]:
         """Return the last changes in the journal, of all servers, newest first; creates no journal."""

@@ -203,12 +203,6 @@ def undo_summary(change: Change, original: Change) -> str:
     return f"change {change.change}: {done}"
 
 
-def original_of(journal: Journal, change: Change) -> tuple[Change, bool]:
-    """Return the change that undos and redos are about, and whether undoing ``change`` makes it again."""
-    undone = journal.undone_in_turn(change)
-    return undone[-1], len(undone) % 2 == 0
-
-
 def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:
     """Return the effect of undoing a change, or of making it again, on ``planned`` messages or queues."""
     action, queue = actions.action_named(original.name), original.queue

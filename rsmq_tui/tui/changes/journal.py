@@ -13,7 +13,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, date_clock, duration, passes, plural, printable, zone_words
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
-from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.change import Change, State, UndoChain
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
@@ -37,18 +37,15 @@ _TOKENS = {State.RUNNING: "live", State.INTERRUPTED: "alarm", State.DAMAGED: "al
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The time from which ages count, whether times are clock times, and which change each undo and redo has undone."""
+    """The time from which ages count, whether times are clock times, and the changes by their numbers."""
 
     at_ms: int = 0
     clock_times: bool = False
-    undoes: Mapping[int, int] = field(default_factory=dict)
+    changes: Mapping[int, Change] = field(default_factory=dict)
 
     def is_undo(self, change: Change) -> bool:
-        """Return whether a change has undone another one. The undo of an undo, a redo, is not one."""
-        number, is_undo = change.change, False
-        while number in self.undoes:
-            number, is_undo = self.undoes[number], not is_undo
-        return is_undo
+        """Return whether a change is an undo, not a redo."""
+        return UndoChain.of(change, self.changes.get).is_undo
 
 
 def _when(change: Change, context: _Context) -> Piece:
@@ -60,7 +57,7 @@ def _when(change: Change, context: _Context) -> Piece:
 def _what(change: Change, context: _Context) -> Piece:
     if change.undoes is not None:
         is_undo = context.is_undo(change)
-        return (f"undo of {change.undoes}" if is_undo else f"redo of {context.undoes[change.undoes]}"), ""
+        return (f"undo of {change.undoes}" if is_undo else f"redo of {context.changes[change.undoes].undoes}"), ""
     to = target_reference(change.target, change.ns)
     return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
 
@@ -193,8 +190,7 @@ class JournalScreen(DashboardScreen):
 
     @property
     def _cells(self) -> _Context:
-        undoes = {change.change: change.undoes for change in self._changes if change.undoes is not None}
-        return _Context(self._now_ms, self.dashboard.clock_times, undoes)
+        return _Context(self._now_ms, self.dashboard.clock_times, {change.change: change for change in self._changes})
 
     @on(RowTable.Moved)
     def _show_details(self) -> None:
