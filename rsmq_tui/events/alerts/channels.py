@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from rsmq_tui.events.alerts.message import Message, State
+from rsmq_tui.events.alerts.message import AlertState, Message
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.profiles.alerts import BELL, Channel
 from rsmq_tui.profiles.passwords import without_secrets
@@ -205,5 +205,10 @@ def _without_urls(words: str, urls: Sequence[str]) -> str:
 
 
 # The notification types of apprise, from which services choose colours and icons.
-_TYPES = {State.FIRING: "failure", State.REPEATED: "failure", State.RESOLVED: "success", State.SUMMARY: "warning",
-          State.TEST: "info"}  # fmt: skip
+_TYPES = {
+    AlertState.FIRING: "failure",
+    AlertState.REPEATED: "failure",
+    AlertState.RESOLVED: "success",
+    AlertState.SUMMARY: "warning",
+    AlertState.TEST: "info",
+}

@@ -16,7 +16,7 @@ _NAME_MAX, _TEXT_MAX, _PART_MAX = 80, 500, 200
 _PREFIX = "rsmq-tui: "
 
 
-class State(StrEnum):
+class AlertState(StrEnum):
     """Why a message is sent."""
 
     FIRING = "firing"
@@ -27,11 +27,11 @@ class State(StrEnum):
 
 
 _TITLES = {
-    State.FIRING: "{rule}",
-    State.REPEATED: "still: {rule}",
-    State.RESOLVED: "resolved: {rule}",
-    State.SUMMARY: "{rule} of {parts}",
-    State.TEST: "test: {rule}",
+    AlertState.FIRING: "{rule}",
+    AlertState.REPEATED: "still: {rule}",
+    AlertState.RESOLVED: "resolved: {rule}",
+    AlertState.SUMMARY: "{rule} of {parts}",
+    AlertState.TEST: "test: {rule}",
 }
 
 
@@ -55,7 +55,7 @@ class Message:
     """
 
     rule: str
-    state: State
+    state: AlertState
     when: str
     at_ms: int
     profile: str = ""
@@ -70,7 +70,7 @@ class Message:
     @classmethod
     def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
         """Return one message in place of several that could not be sent before."""
-        return cls("summary", State.SUMMARY, "", at_ms, parts=tuple(parts))
+        return cls("summary", AlertState.SUMMARY, "", at_ms, parts=tuple(parts))
 
     @property
     def title(self) -> str:
@@ -103,7 +103,7 @@ class Message:
 
     @property
     def _is_over(self) -> bool:
-        return self.state is State.RESOLVED
+        return self.state is AlertState.RESOLVED
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; queues are named as commands name them."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rsmq_tui.events.alerts.message import LISTED, Affected, Message, State
+from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
@@ -165,7 +165,7 @@ class _Now:
 class _Due(NamedTuple):
     """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time."""
 
-    state: State
+    state: AlertState
     names: Sequence[str]
     news: Sequence[str]
     lasts_ms: int
@@ -248,13 +248,13 @@ class _Followed:
             return []
         firing, over = self._settled(now.ms, muted)
         if over and not self._rule.resolved:
-            self._tell(State.RESOLVED, over, now)
+            self._tell(AlertState.RESOLVED, over, now)
             over = []
         found: list[_Due] = []
         if not (firing or over):
             self._due_ms = None
         elif self._is_time(now.ms):
-            both = (State.FIRING, firing), (State.RESOLVED, over)
+            both = (AlertState.FIRING, firing), (AlertState.RESOLVED, over)
             found = [self._tell(state, names, now) for state, names in both if names]
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
@@ -264,7 +264,7 @@ class _Followed:
             since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
             names, store = list(unreported_ms), self._store
             news = names if store is None else store.repeat(self._topic, since_ms, unreported_ms, now.wall_ms)
-            found.append(_Due(State.REPEATED, names, news, max(lasted_ms.values())))
+            found.append(_Due(AlertState.REPEATED, names, news, max(lasted_ms.values())))
             self._sent_ms = self._firing_sent_ms = now.ms
         return found
 
@@ -308,7 +308,7 @@ class _Followed:
             return True
         return now_ms - self._due_ms >= GROUP_MS and (self._sent_ms is None or now_ms - self._sent_ms >= EVERY_MS)
 
-    def _tell(self, state: State, names: Sequence[str], now: _Now) -> _Due:
+    def _tell(self, state: AlertState, names: Sequence[str], now: _Now) -> _Due:
         lasts_ms, since_ms = 0, {}
         for name in names:
             known = self._conditions[name]
@@ -321,7 +321,7 @@ class _Followed:
             self._settle(name, known)
         if self._store is None:
             return _Due(state, names, names, lasts_ms)
-        note = self._store.begin if state is State.FIRING else self._store.end
+        note = self._store.begin if state is AlertState.FIRING else self._store.end
         return _Due(state, names, note(self._topic, since_ms, now.wall_ms), lasts_ms)
 
     def _settle(self, name: str, known: Hysteresis) -> None:
@@ -468,7 +468,7 @@ class AlertRules:
         for each in followed.due(now, ()):
             message = Message(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=each.lasts_ms,
-                reason=over.format(duration(each.lasts_ms)) if each.state is State.RESOLVED else why,
+                reason=over.format(duration(each.lasts_ms)) if each.state is AlertState.RESOLVED else why,
             )  # fmt: skip
             found.append(Telling(message, message if each.news else None))
         return found

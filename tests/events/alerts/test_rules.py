@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.events.alerts.message import LISTED, Affected, Message, State
+from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message
 from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
 from rsmq_tui.events.alerts.store import KEPT_MS, AlertStore
 from rsmq_tui.events.detector import QueueDetector
@@ -265,7 +265,7 @@ def test_what_is_repeated_of_a_queue_that_is_watched_says_so_once() -> None:
     watched.poll(stalled(), s=10)
     (message,) = watched.poll(watching(), s=60)
 
-    assert message.state is State.REPEATED
+    assert message.state is AlertState.REPEATED
     assert message.queues[0].reason.startswith("watching, 1m 5s of 2 min: too early to tell")
 
 
@@ -317,7 +317,7 @@ def test_trouble_that_was_sent_is_sent_again_when_it_is_not_known_any_more() -> 
     watched.muted = {"else"}
     assert watched.poll(watching(), state("mail"), s=20) == []
     (message,) = watched.poll(stalled(), state("mail"), s=300)
-    assert (message.state, [each.queue for each in message.queues]) == (State.REPEATED, ["orders"])
+    assert (message.state, [each.queue for each in message.queues]) == (AlertState.REPEATED, ["orders"])
 
 
 def test_what_is_not_known_any_more_in_quiet_hours_is_sent_when_they_end() -> None:
@@ -365,7 +365,7 @@ def test_hostile_names_are_escaped_in_texts_and_whole_in_json() -> None:
 
 def test_lists_are_named_as_commands_name_them() -> None:
     affected = Affected("queue:mail", "stalled", 3, "stalled: …")
-    message = Message("stalled", State.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
+    message = Message("stalled", AlertState.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
 
     assert message.as_json()["queues"][0]["queue"] == "list:queue:mail"
 

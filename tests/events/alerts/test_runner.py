@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.alerts.channels import ChannelError
-from rsmq_tui.events.alerts.message import Affected, Message, State
+from rsmq_tui.events.alerts.message import Affected, AlertState, Message
 from rsmq_tui.events.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.monitor import Thresholds, Verdict
@@ -78,7 +78,7 @@ def test_after_an_outage_one_message_sums_up_the_others() -> None:
     outbox.add(message(0))
     outbox.turn()
     for number in range(1, 8):
-        outbox.add(message(number, state=State.RESOLVED if number == 7 else State.FIRING))
+        outbox.add(message(number, state=AlertState.RESOLVED if number == 7 else AlertState.FIRING))
     # No attempt before its time.
     assert outbox.turn() == 5
     assert len(service.tries) == 1

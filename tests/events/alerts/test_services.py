@@ -13,7 +13,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from rsmq_tui.events.alerts.channels import ChannelError, Send, sender
-from rsmq_tui.events.alerts.message import Affected, State
+from rsmq_tui.events.alerts.message import Affected, AlertState
 from rsmq_tui.profiles.alerts import Channel
 from rsmq_tui.profiles.passwords import from_text, from_variable
 from tests.events.alerts.made import message
@@ -54,7 +54,7 @@ def test_by_http() -> None:
     with http_server() as (address, got):
         send = service(f"json://{address}/hook")
         send(message())
-        send(message(state=State.RESOLVED))
+        send(message(state=AlertState.RESOLVED))
 
     assert [(one["title"], one["message"], one["type"]) for one in got] == [
         ("rsmq-tui: stalled", "prod rsmq: q0: stalled: 3 messages ready, for 1m 5s", "failure"),

@@ -17,7 +17,7 @@ from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
-from rsmq_tui.events.alerts.message import Message, State
+from rsmq_tui.events.alerts.message import AlertState, Message
 from rsmq_tui.events.alerts.runner import AlertRunner
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
@@ -91,7 +91,9 @@ def _channel(alerts: Alerts, name: str) -> Channel:
 
 
 async def _test(channel: Channel) -> int:
-    message = Message("test", State.TEST, "--test", time.time_ns() // 1_000_000, reason="this is a test of a channel")
+    message = Message(
+        "test", AlertState.TEST, "--test", time.time_ns() // 1_000_000, reason="this is a test of a channel"
+    )
     try:
         await asyncio.to_thread(sender(channel, _terminal()), message)
     except ChannelError as error:
