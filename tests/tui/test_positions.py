@@ -14,7 +14,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader, Rsmq, make_id, sent_ms
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.queue import positions
-from rsmq_tui.tui.queue.positions import Named, Number, PositionError, Sent, Share, find, read_position
+from rsmq_tui.tui.queue.positions import IdPrefix, Number, PositionError, Sent, Share, find, read_position
 from rsmq_tui.tui.queue.search import Hits, Order
 from tests.protocol.keyspace import now_ms, plant
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
@@ -35,8 +35,8 @@ NOON_MS = 1_800_100_800_000  # 2027-01-16 12:00 UTC
         ("10m", Sent(NOON_MS - 600_000)),
         ("-1h30m", Sent(NOON_MS - 5_400_000)),
         ("2027-01-16 11:00", Sent(NOON_MS - 3_600_000)),
-        ("hoco5b5x55", Named("hoco5b5x55")),
-        ("q:12:" + "0" * 40, Named("q:12:" + "0" * 40)),
+        ("hoco5b5x55", IdPrefix("hoco5b5x55")),
+        ("q:12:" + "0" * 40, IdPrefix("q:12:" + "0" * 40)),
         ("", None),
         ("101%", None),
         ("25:00", None),
@@ -80,7 +80,7 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
         for number, words in ((3_000, ""), (99_999, "there are 3,000")):
             found = await find(source, "q", "all", Number(number), lambda _: None)
             assert (found.place, found.words) == (2999, words)
-        for wanted in (Sent(at_ms + 3_000_000), Named("nope")):
+        for wanted in (Sent(at_ms + 3_000_000), IdPrefix("nope")):
             with pytest.raises(PositionError):
                 await find(source, "q", "all", wanted, lambda _: None)
         monkeypatch.setattr(positions, "LOOKED_MAX", 100)
@@ -89,14 +89,14 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
         with pytest.raises(PositionError, match="100 messages examined, the maximum"):
             await find(source, "q", "all", Sent(at_ms + 3_000_000 - 600_000 + 3_600_000 - 2_900_000), lambda _: None)
         seen: list[Progress] = []
-        found = await find(source, "q", "ready", Named(ids[7][:-3]), seen.append)
+        found = await find(source, "q", "ready", IdPrefix(ids[7][:-3]), seen.append)
         assert (found.row and found.row.id, in_order[found.place]) == (ids[7], ids[7])
         assert seen
-        assert (await find(source, "q", "ready", Named(ids[2990]), lambda _: None)).part == "all"
+        assert (await find(source, "q", "ready", IdPrefix(ids[2990]), lambda _: None)).part == "all"
         assert (await find(source, "q", "all", Share(100), lambda _: None)).place == 2999
         client.set("rsmq:wrong", "x")
         with pytest.raises(PeekError):
-            await find(source, "wrong", "all", Named("x"), lambda _: None)
+            await find(source, "wrong", "all", IdPrefix("x"), lambda _: None)
 
 
 async def test_orders_of_a_whole_queue_are_those_that_a_sort_of_all_would_give(

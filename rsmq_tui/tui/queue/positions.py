@@ -42,13 +42,13 @@ class Sent(NamedTuple):
     at_ms: int
 
 
-class Named(NamedTuple):
+class IdPrefix(NamedTuple):
     """The message with that id, or the first one whose id begins with it."""
 
     id: str
 
 
-Position = Number | Share | Sent | Named
+Position = Number | Share | Sent | IdPrefix
 
 
 class PositionError(ValueError):
@@ -68,7 +68,7 @@ def read_position(text: str, now_ms: int) -> Position:
             return Sent(read_moment(moment, now_ms, shown_zone()))
     # Only the ids of list items have colons.
     if typed and (read_item_id(typed) is not None or not re.search(r"[\s:%]", typed)):
-        return Named(typed)
+        return IdPrefix(typed)
     raise PositionError(f"'{printable(typed, _SHOWN_CHARS)}' is not a position: write {FORMS}")
 
 
@@ -91,7 +91,7 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
             return _place_of(position, len(rows))
         case Sent(at_ms):
             places = (n for n, row in enumerate(rows) if row.sent_ms is not None and row.sent_ms >= at_ms)
-        case Named(id):
+        case IdPrefix(id):
             places = (n for n, row in enumerate(rows) if row.id.startswith(id))
     place = next(places, None)
     if place is None:
@@ -116,7 +116,7 @@ async def find(
             if first.rows and first.rows[0].is_item:
                 return await _first_item_sent(source, first, at_ms)
             return await _first_sent(source, PageRequest(queue, part), at_ms)
-        case Named(id):
+        case IdPrefix(id):
             row = (await source.read(queue, id)).row or await _with_prefix(source, queue, id, on_progress)
             if row is not None:
                 for within in dict.fromkeys((part, "all")):
@@ -198,7 +198,7 @@ def beyond_words(position: Position, total: int) -> str:
 def _missing(position: Position) -> str:
     if isinstance(position, Sent):
         return f"was sent at {date_clock(position.at_ms)} or later"
-    return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, Named) else "is there"
+    return f"has the id {printable(position.id, _SHOWN_CHARS)}" if isinstance(position, IdPrefix) else "is there"
 
 
 def _examined_words(words: str, looked: int) -> str:
