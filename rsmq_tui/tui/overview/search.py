@@ -24,7 +24,7 @@ from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.message import MessagePane
-from rsmq_tui.tui.queue.search import DUE, Hits, Order, Stage, orders_of
+from rsmq_tui.tui.queue.search import DUE, Hits, Order, SearchState, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
@@ -184,7 +184,7 @@ class SearchScreen(DashboardScreen):
         self._order = BY_QUEUE
         self._found: dict[str, QueueMatches] = {}
         self._listed = self._queues = self._done = self._read = 0
-        self._stage: Stage | None = None
+        self._state: SearchState | None = None
         self._searches = 0
         self._namespaces: Mapping[str, str] = {}
         self._is_changed = False
@@ -210,7 +210,7 @@ class SearchScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Update the ages; in another namespace, search again."""
         namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
-        if self._stage is not None and namespaces != self._namespaces:
+        if self._state is not None and namespaces != self._namespaces:
             # A queue of the same name there is another queue, whose messages are not marked.
             self._found = {}
             self.rest()
@@ -218,7 +218,7 @@ class SearchScreen(DashboardScreen):
 
     def rest(self) -> None:
         """Search all queues again."""
-        if self._stage is None:
+        if self._state is None:
             return
         marks = {key: found.marks for key, found in self._found.items()}
         self._found, self._listed, self._outdated = {}, 0, {}
@@ -230,7 +230,7 @@ class SearchScreen(DashboardScreen):
     def _apply(self, event: FilterLine.Applied) -> None:
         event.stop()
         self._text, self._pattern = event.wanted.text, event.pattern
-        self._found, self._stage = {}, Stage.RUNNING
+        self._found, self._state = {}, SearchState.RUNNING
         self._close_filter()
         self.rest()
 
@@ -241,9 +241,9 @@ class SearchScreen(DashboardScreen):
 
     def action_clear(self) -> None:
         """Clear the first of these: typed text, running search, marks, order; if there is none, go back."""
-        if self.filter_line.is_open and self._stage is not None:
+        if self.filter_line.is_open and self._state is not None:
             self._close_filter()
-        elif self._stage is Stage.RUNNING and not self.filter_line.is_open:
+        elif self._state is SearchState.RUNNING and not self.filter_line.is_open:
             self.workers.cancel_group(self, "search")
         elif marked := [found for found in self._found.values() if found.scope() is not None]:
             for found in marked:
@@ -281,7 +281,7 @@ class SearchScreen(DashboardScreen):
         self._order, self._is_changed = order, True
         self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
         found = self._found.values()
-        if self._stage is Stage.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
+        if self._state is SearchState.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
             self.rest()
         else:
             self._show()
@@ -303,7 +303,7 @@ class SearchScreen(DashboardScreen):
 
     def action_mark_all(self) -> None:
         """Mark all that match in all queues; or unmark them."""
-        if self._stage is Stage.RUNNING:
+        if self._state is SearchState.RUNNING:
             self._warn("the search is still running: wait until it ends, or press esc to stop it")
             return
         counted = [found for found in self._found.values() if found.hits.matched]
@@ -370,7 +370,7 @@ class SearchScreen(DashboardScreen):
     def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages there were changed, and the results may be outdated.
         again = [aim for aim in status.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
-        for aim in again if self._stage is not None else ():
+        for aim in again if self._state is not None else ():
             if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
                 found.marks.clear()
             self._outdated[_key(aim.site, aim.queue)] = aim.site, aim.queue
@@ -378,9 +378,9 @@ class SearchScreen(DashboardScreen):
 
     def _search_outdated(self) -> None:
         """Search changed queues again, once no search is running; a stopped search stays stopped."""
-        if self._outdated and self._stage not in (None, Stage.RUNNING):
+        if self._outdated and self._state not in (None, SearchState.RUNNING):
             queues, self._outdated = list(self._outdated.values()), {}
-            self._start(queues, {}, ends=self._stage)
+            self._start(queues, {}, ends=self._state)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -440,13 +440,13 @@ class SearchScreen(DashboardScreen):
         self,
         queues: Sequence[tuple[WatchedServer, str]],
         marks: Mapping[str, Marks],
-        ends: Stage = Stage.DONE,
+        ends: SearchState = SearchState.DONE,
     ) -> None:
         snapshot = self.snapshot
         self._namespaces = (
             {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites} if snapshot else {}
         )
-        self._stage = Stage.RUNNING
+        self._state = SearchState.RUNNING
         self._searches += 1
         self._ticking.resume()
         self._search(self._searches, queues, marks, ends)
@@ -454,9 +454,9 @@ class SearchScreen(DashboardScreen):
 
     @work(group="search", exclusive=True)
     async def _search(
-        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks], ends: Stage
+        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks], ends: SearchState
     ) -> None:
-        stage, left = Stage.STOPPED, iter(queues)
+        state, left = SearchState.STOPPED, iter(queues)
 
         async def search_some() -> None:
             for site, queue in left:
@@ -468,11 +468,11 @@ class SearchScreen(DashboardScreen):
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(_AT_ONCE):
                     tasks.create_task(search_some())
-            stage = ends
+            state = ends
         finally:
             # A cancelled search may end after the next one has started.
             if started == self._searches:
-                self._stage, self._is_changed = stage, True
+                self._state, self._is_changed = state, True
 
     async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
         order = self._order_of_all
@@ -492,9 +492,9 @@ class SearchScreen(DashboardScreen):
                     read = progress.scanned
                     self._put(found)
                     self._is_changed = True
-            hits.end(Stage.DONE)
+            hits.end(SearchState.DONE)
         except PeekError as error:
-            hits.end(Stage.FAILED, str(error))
+            hits.end(SearchState.FAILED, str(error))
         self._put(found)
 
     def _put(self, found: QueueMatches) -> None:
@@ -513,7 +513,7 @@ class SearchScreen(DashboardScreen):
             self._listed = kept.total()
 
     def _tick(self) -> None:
-        if self._stage is not Stage.RUNNING:
+        if self._state is not SearchState.RUNNING:
             self._ticking.pause()
             self._search_outdated()
         self._show()
@@ -552,12 +552,12 @@ class SearchScreen(DashboardScreen):
 
     @property
     def _empty_words(self) -> str:
-        if self._stage is None:
+        if self._state is None:
             return "Type a filter: json.customer.id=4711. Begin with queue:orders-* to search only these queues."
-        return "Searching …" if self._stage is Stage.RUNNING else "No message matches."
+        return "Searching …" if self._state is SearchState.RUNNING else "No message matches."
 
     def _show_title(self) -> None:
-        if self._stage is None:
+        if self._state is None:
             self._title.show([(" ◀ search all queues", "strong")])
             return
         found = [each for each in self._found.values() if each.hits.matched]
@@ -573,7 +573,7 @@ class SearchScreen(DashboardScreen):
             ranked.append((0, (f" · ✗ {plural(errors, 'queue')} not read", "alarm")))
         if marked := self._marked_words():
             ranked.append((1, (f" · {marked}", "strong")))
-        ranked += [(rank, (words, "muted")) for rank, words in self._stage_words]
+        ranked += [(rank, (words, "muted")) for rank, words in self._state_words]
         if self._listed >= LISTED_MAX:
             listed = self._listed if self._order_of_all is None else LISTED_MAX
             ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
@@ -585,13 +585,13 @@ class SearchScreen(DashboardScreen):
         self._title.show([(f" ◀ {printable(asked, max(_ASKED_MIN, width - cells_of(pieces)))}", ""), *pieces])
 
     @property
-    def _stage_words(self) -> list[tuple[int, str]]:
+    def _state_words(self) -> list[tuple[int, str]]:
         """The progress of the search, or the age of its results: words with their ranks."""
         queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
         looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
-        if self._stage is Stage.RUNNING:
+        if self._state is SearchState.RUNNING:
             return [*looked, (1, " · esc stops")]
-        if self._stage is Stage.STOPPED:
+        if self._state is SearchState.STOPPED:
             return [(1, f" · stopped: {queues}"), *looked[1:], (4, " · r searches again")]
         at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
         now_ms = 0 if self.snapshot is None else self.snapshot.at_ms

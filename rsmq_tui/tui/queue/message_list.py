@@ -35,7 +35,7 @@ from rsmq_tui.tui.queue.search import (
     SORTED_AT_ONCE,
     Hits,
     Order,
-    Stage,
+    SearchState,
     known_numbers,
     nothing_found,
     nothing_in,
@@ -330,9 +330,9 @@ class MessageList(Vertical):
         if hits is None or not hits.is_running:
             return False
         self.workers.cancel_group(self, "search")
-        hits.end(Stage.STOPPED)
+        hits.end(SearchState.STOPPED)
         self.show()
-        return hits.stage is Stage.STOPPED
+        return hits.state is SearchState.STOPPED
 
     def show_snapshot(self, snapshot: Snapshot, state: QueueState | None) -> None:
         """Update the ages, and read the page again."""
@@ -505,7 +505,7 @@ class MessageList(Vertical):
         if self.is_search:
             hits = self._found
             # What an earlier visit of the tab found is no longer true. A search that was stopped took too long.
-            if hits is None or (hits.stage is Stage.DONE and not hits.is_of_now(self._now_ms(hits.at_ms))):
+            if hits is None or (hits.state is SearchState.DONE and not hits.is_of_now(self._now_ms(hits.at_ms))):
                 self._search()
         elif self._tab.part is not None:
             self._read(*(back or (self._pager.of_part(self._tab.part), _top)))
@@ -660,13 +660,13 @@ class MessageList(Vertical):
             self._search_line.display = bool(words) and not self.filter_line.is_open
             self._search_line.show([(words, "strong")])
             return
-        noun, now_ms = MATCH, self._now_ms(hits.at_ms)
+        noun, now_ms, is_done = MATCH, self._now_ms(hits.at_ms), hits.state is SearchState.DONE
         if self.typed.is_empty:
             noun = self._tab.name if self._tab.term else "messages"
             if not hits.error and self._tab.term:
-                found = hits.matched if hits.stage is Stage.DONE else None
+                found = hits.matched if is_done else None
                 numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
-        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=hits.stage is Stage.DONE)
+        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=is_done)
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
         self._search_line.display = not self.filter_line.is_open
         number = self.table.cursor_index + 1 if self.table.rows else 0
@@ -706,7 +706,7 @@ class MessageList(Vertical):
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Repeat a failed search after a newer poll has succeeded."""
         hits = self._found
-        if hits is None or hits.stage is not Stage.FAILED or snapshot.link.failure is not None:
+        if hits is None or hits.state is not SearchState.FAILED or snapshot.link.failure is not None:
             return
         if snapshot.at_ms != self._searched_for_ms:
             self._search()
@@ -717,7 +717,7 @@ class MessageList(Vertical):
         before = self._hits.get(self._tab.name)
         hits = self._hits[self._tab.name] = Hits(self.wanted, before, self._order)
         if before is not None:
-            before.end(Stage.STOPPED)
+            before.end(SearchState.STOPPED)
         self._find(hits)
         self.show()
 
@@ -731,10 +731,10 @@ class MessageList(Vertical):
                         return
                     hits.add(progress)
         except PeekError as error:
-            hits.end(Stage.FAILED, str(error))
+            hits.end(SearchState.FAILED, str(error))
             self._note_search()
-        hits.end(Stage.DONE)
-        if hits.stage is Stage.DONE:
+        hits.end(SearchState.DONE)
+        if hits.state is SearchState.DONE:
             self._take_found(hits, before)
         self.show()
 

@@ -180,8 +180,8 @@ def orders_of(*kinds: Kind) -> tuple[str, ...]:
     return tuple(column for column in _VALUES if column != "rc" or any(kind.counts_receives for kind in kinds))
 
 
-class Stage(Enum):
-    """The stage of a search."""
+class SearchState(Enum):
+    """The state of a search."""
 
     RUNNING = auto()
     STOPPED = auto()
@@ -205,7 +205,7 @@ class Hits:
         self.at_ms: int = 0
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
-        self.stage = Stage.RUNNING
+        self.state = SearchState.RUNNING
         self.scanned = self.depth = self.matched = self.not_searched = self.restarts = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
@@ -256,18 +256,18 @@ class Hits:
         # The same object signals that the rows have not changed.
         self.keys = keys if keys == self.keys else self.keys
 
-    def end(self, stage: Stage, error: str = "") -> None:
+    def end(self, state: SearchState, error: str = "") -> None:
         """End the search; the first end counts. A stopped search that still has an error counts as failed."""
-        if self.stage is Stage.RUNNING:
-            is_as_failed = stage is Stage.STOPPED and self.error
-            self.stage, self.error = (Stage.FAILED, self.error) if is_as_failed else (stage, error)
-        if self.stage in (Stage.STOPPED, Stage.DONE):
+        if self.state is SearchState.RUNNING:
+            is_as_failed = state is SearchState.STOPPED and self.error
+            self.state, self.error = (SearchState.FAILED, self.error) if is_as_failed else (state, error)
+        if self.state in (SearchState.STOPPED, SearchState.DONE):
             self.before = None
 
     @property
     def is_running(self) -> bool:
         """Whether more matches may be found."""
-        return self.stage is Stage.RUNNING
+        return self.state is SearchState.RUNNING
 
     @property
     def is_stale(self) -> bool:
@@ -281,7 +281,7 @@ class Hits:
     @property
     def listed(self) -> "Hits":
         """The results to list: the earlier ones until a repeated search has ended."""
-        if self.before is not None and self.stage in (Stage.RUNNING, Stage.FAILED):
+        if self.before is not None and self.state in (SearchState.RUNNING, SearchState.FAILED):
             return self.before
         return self
 
@@ -360,7 +360,7 @@ def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, wid
         if hits.not_searched:
             too_long = "too long" if is_short else "too long to search"
             ranked.append((0, (f" · {count(hits.not_searched)} {too_long}", "verdict-aged")))
-        ranked += _stage(hits, now_ms, is_short=is_short)
+        ranked += _state_words(hits, now_ms, is_short=is_short)
         if hits.restarts:
             ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
         pieces = fitting(ranked, width - 1)
@@ -375,21 +375,21 @@ def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, wid
 
 def nothing_found(hits: Hits) -> str:
     """Return the text for a search that was stopped before it found anything; empty if it searched all."""
-    if hits.stage is not Stage.STOPPED:
+    if hits.state is not SearchState.STOPPED:
         return ""
     if not hits.at_ms:
         return "Nothing was searched: the search was stopped before the first reply. Press r to search."
     return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
 
 
-def _stage(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:
+def _state_words(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:
     """Return the progress of the search, or the age of its results: pieces with their ranks."""
     if hits.error:
         return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
     if hits.is_running:
         how_far = f"scanned {count(hits.scanned)} of {count(hits.depth)}" if hits.at_ms else "searching"
         return [(1, (f" · {how_far}", "muted")), (2, (" · esc stops", "muted"))]
-    is_of_now, is_stopped = hits.is_of_now(now_ms), hits.stage is Stage.STOPPED
+    is_of_now, is_stopped = hits.is_of_now(now_ms), hits.state is SearchState.STOPPED
     age = "before the first reply"
     if hits.at_ms:
         age = "as of now" if is_of_now else f"{duration(now_ms - hits.at_ms)} old"
@@ -404,5 +404,5 @@ def _staleness(listed: Hits, now_ms: int) -> str:
     """Describe the age of the listed results, and the progress of an incomplete search; empty if nothing is listed."""
     if not listed.at_ms:
         return ""
-    part = "" if listed.stage is Stage.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"
+    part = "" if listed.state is SearchState.DONE else f", at {count(listed.scanned)} of {count(listed.depth)}"
     return f"stale {max(0, now_ms - listed.at_ms) / 1000:.0f} s{part}: "
