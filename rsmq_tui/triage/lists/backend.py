@@ -22,13 +22,13 @@ from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
     UNKNOWN_LEASE_SCORE,
     UNLEASED_SCORE,
+    Area,
     ListNames,
     digest_of,
     item_digest,
     position_of,
     value_id,
 )
-from rsmq_tui.protocol.lists.naming import Area as Letter
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
@@ -45,10 +45,10 @@ from rsmq_tui.triage.lists.select import (
     EVERYWHERE,
     HOLDS_AT_MOST_MS,
     PUT_BACK,
-    Area,
+    AreaReader,
+    EligibleItems,
     ItemFinder,
     ListSelection,
-    Look,
     PlaceRange,
     Search,
     select_items,
@@ -86,7 +86,7 @@ STILL_THERE = (
     "Items are identified by their bytes; among equal items, any may be changed, as many as were counted. Items that "
     "consumers take meanwhile are skipped and counted."
 )
-_AREAS: tuple[Letter, ...] = ("q", "p")
+_AREAS: tuple[Area, ...] = ("q", "p")
 # How many items and bytes of bodies may be in memory at once.
 _PART_ITEMS, _PART_BYTES = 2_000, 4_000_000
 _SLACK_ITEMS = 1_000
@@ -120,7 +120,7 @@ class ListBackend(Backend):
         editor = self._editor.at(action.queue)
         _check(editor, action)
         facts = await editor.facts(action.queue)
-        area, what = _selectable(action, scope)
+        eligible, what = _selectable(action, scope)
         base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
         if not isinstance(action, actions.MessageAction):
             return await _of_sending(base, action, facts, on_progress)
@@ -130,7 +130,7 @@ class ListBackend(Backend):
         scope = scope if action.is_scoped else None
         selection = ListSelection()
         try:
-            found = await select_items(editor, self._search, action.queue, scope, area, selection, on_progress)
+            found = await select_items(editor, self._search, action.queue, scope, eligible, selection, on_progress)
             check_room(journal.limit_bytes, action, selection)
         except BaseException:
             selection.close()
@@ -200,23 +200,23 @@ def _check(editor: ListEditor, action: actions.Action) -> None:
     refuse_other_slots(editor, editor.names, [action.queue], [])
 
 
-def _selectable(action: actions.Action, scope: Scope | None) -> tuple[Area, str]:
+def _selectable(action: actions.Action, scope: Scope | None) -> tuple[EligibleItems, str]:
     """Return the items that an action can apply to, and a description of those that the scope selects."""
     match action:
         case actions.Pop(count=count):
-            return Area(processing=False, most=count), f"the {count:,} that would be taken next"
+            return EligibleItems(processing=False, most=count), f"the {count:,} that would be taken next"
         case actions.Trim(keep=keep, keep_oldest=True):
-            return Area(processing=False, first=keep), f"all but the {keep:,} that would be taken next"
+            return EligibleItems(processing=False, first=keep), f"all but the {keep:,} that would be taken next"
         case actions.Trim(keep=keep):
-            return Area(processing=False, spared=keep), f"all but the {keep:,} that were sent last"
+            return EligibleItems(processing=False, spared=keep), f"all but the {keep:,} that were sent last"
         case actions.PurgeList(processing=True):
-            return Area(), "every item of the queue, and those in processing"
+            return EligibleItems(), "every item of the queue, and those in processing"
         case actions.Purge():
-            return Area(processing=False), "every item of the queue; those in processing stay"
+            return EligibleItems(processing=False), "every item of the queue; those in processing stay"
     if action.of_processing:
         is_all = scope in (None, Everything())
-        return Area(queue=False), "every item in processing" if is_all else what_of(action, scope)
-    return Area(), what_of(action, scope)
+        return EligibleItems(queue=False), "every item in processing" if is_all else what_of(action, scope)
+    return EligibleItems(), what_of(action, scope)
 
 
 async def _of_sending(base: Preview, action: actions.Action, facts: ListFacts, on_progress: ScanCallback) -> Preview:
@@ -298,7 +298,7 @@ class ListExport(Exporting):
         selection = ListSelection()
         try:
             found = await select_items(
-                self._editor, self._search, self._queue, self._scope, Area(), selection, lambda _: None
+                self._editor, self._search, self._queue, self._scope, EligibleItems(), selection, lambda _: None
             )
             self.gone, self.unsearched = found.elsewhere, found.unsearched
             self.is_incomplete = found.is_incomplete
@@ -312,7 +312,7 @@ class ListExport(Exporting):
         finally:
             selection.close()
 
-    async def _with_bodies(self, part: list[RawMessage], area: Letter, ready: int) -> list[RawMessage]:
+    async def _with_bodies(self, part: list[RawMessage], area: Area, ready: int) -> list[RawMessage]:
         """Return the items with their bodies, which are read if necessary; missing items are counted as gone."""
         unread = [item for item in part if item.body is None]
         if not unread:
@@ -326,7 +326,7 @@ class ListExport(Exporting):
             for span in known
         ]
         for spans in (near, [PlaceRange(0, EVERYWHERE)]):
-            async with aclosing(Look(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
+            async with aclosing(AreaReader(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
                 async for _, found in seen:
                     for place, body, _ in found:
                         digest = item_digest(body)

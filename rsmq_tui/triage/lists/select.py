@@ -21,6 +21,7 @@ from rsmq_tui.protocol.lists.edits import ListBatch, Window
 from rsmq_tui.protocol.lists.naming import (
     READY_SCORE,
     UNLEASED_SCORE,
+    Area,
     ItemId,
     area_of,
     digest_of,
@@ -29,7 +30,6 @@ from rsmq_tui.protocol.lists.naming import (
     position_of,
     read_item_id,
 )
-from rsmq_tui.protocol.lists.naming import Area as AreaLetter
 from rsmq_tui.protocol.lists.scan import WindowItems
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit
@@ -57,15 +57,15 @@ class ListSelection(Selection):
 
     def __init__(self) -> None:
         super().__init__()
-        self.counts: dict[AreaLetter, int] = {"q": 0, "p": 0}
+        self.counts: dict[Area, int] = {"q": 0, "p": 0}
         self.deepest = 0
         self.ready = 0
         self.newest = b""
-        self._places: dict[AreaLetter, list[_Block]] = {"q": [], "p": []}
+        self._places: dict[Area, list[_Block]] = {"q": [], "p": []}
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add items that were read at that server time."""
-        areas: dict[AreaLetter, list[tuple[int, RawMessage]]] = {"q": [], "p": []}
+        areas: dict[Area, list[tuple[int, RawMessage]]] = {"q": [], "p": []}
         for message in messages:
             areas[area_of(message.id)].append((position_of(message.id), message))
         for area, found in areas.items():
@@ -77,7 +77,7 @@ class ListSelection(Selection):
                     self.deepest = max(self.deepest, found[-1][0])
                 super().add([message for _, message in found], at_ms)
 
-    def items(self, area: AreaLetter) -> Iterator[RawMessage]:
+    def items(self, area: Area) -> Iterator[RawMessage]:
         """Iterate over the items of an area, in order of position."""
         for _, place in sorted(self._places[area]):
             yield from next(self._blocks(place))
@@ -180,13 +180,13 @@ def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> 
     return [] if is_much and not is_still else spans
 
 
-class Look:
-    """One read of an area of a list; ``longest`` is the length of the longest item of the last window.
+class AreaReader:
+    """Reads an area of a list; ``longest`` is the length of the longest item of the last window.
 
     ``has_gaps`` is True if items may have been missed, because the list changed too fast.
     """
 
-    def __init__(self, editor: ListEditor, queue: str, area: AreaLetter) -> None:
+    def __init__(self, editor: ListEditor, queue: str, area: Area) -> None:
         self.has_gaps = False
         self.longest = 1
         self._editor, self._queue, self._area = editor, queue, area
@@ -263,7 +263,7 @@ class ItemFinder:
         self,
         editor: ListEditor,
         queue: str,
-        area: AreaLetter,
+        area: Area,
         wanted: Counter[bytes],
         spans: Sequence[PlaceRange] = (),
         *,
@@ -295,8 +295,8 @@ class ItemFinder:
     async def _one_pass(
         self, make: Make, spans: Sequence[PlaceRange], *, is_whole: bool = False
     ) -> AsyncGenerator[Step, None]:
-        look = Look(self._editor, self._queue, self._area)
-        found = look.parts(self._wanted, spans)
+        reader = AreaReader(self._editor, self._queue, self._area)
+        found = reader.parts(self._wanted, spans)
         if self._backwards:
             found = _turned([part async for part in found])
         async with aclosing(found) as coming:
@@ -307,7 +307,7 @@ class ItemFinder:
                 yield prepared
         # Wait for the outcomes, which show what was missed.
         yield Step(alone=True)
-        if is_whole and not look.has_gaps:
+        if is_whole and not reader.has_gaps:
             gone = self._wanted.total()
             if gone and self._spared:
                 yield Step(sorted_out=Outcome.CHANGED * gone, left=KEPT)
@@ -335,7 +335,7 @@ async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
 Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
 
 
-class Area(NamedTuple):
+class EligibleItems(NamedTuple):
     """The items that an action can apply to: those in the queue, those in processing, or both.
 
     In the queue, the ``first`` items that are taken next and the ``spared`` ones that were pushed last are excluded;
@@ -352,7 +352,7 @@ class Area(NamedTuple):
 class LeftOut(NamedTuple):
     """The numbers of items that were left out.
 
-    ``elsewhere``: no longer as shown. ``not_meant``: outside the ``Area``. ``unsearched``: too long to match.
+    ``elsewhere``: no longer as shown. ``not_meant``: not eligible. ``unsearched``: too long to match.
     ``is_incomplete`` is True if the list changed too fast to read all of it.
     """
 
@@ -367,15 +367,15 @@ async def select_items(
     search: Search,
     queue: str,
     scope: Scope | None,
-    area: Area,
+    eligible: EligibleItems,
     selection: ListSelection,
     on_progress: ScanCallback,
 ) -> LeftOut:
-    """Select the items of a scope that are in the area; raises what the editor and the search raise."""
-    adding = _Adding(area, selection)
+    """Select the eligible items of a scope; raises what the editor and the search raise."""
+    adding = _Adding(eligible, selection)
     elsewhere = unsearched = restarts = 0
-    look = Look(editor, queue, "q")
-    walked = _walked(scope, area)
+    reader = AreaReader(editor, queue, "q")
+    walked = _walked(scope, eligible)
     match scope if walked is None else walked:
         case Marked(messages=messages):
             elsewhere = await _named(editor, queue, [(shown.id, shown.score) for shown in messages], adding)
@@ -393,30 +393,30 @@ async def select_items(
                         break
         case Matching() | Everything() | None:
             limit = scope.limit if isinstance(scope, Matching) else None
-            async with aclosing(_everything(editor, queue, area, limit, look)) as parts:
+            async with aclosing(_everything(editor, queue, eligible, limit, reader)) as parts:
                 async for scanned, depth, at_ms, items in parts:
                     adding.add(items, at_ms)
                     on_progress(ScanProgress(scanned, depth, adding.taken))
     selection.ready, selection.newest = await editor.newest(queue)
-    return LeftOut(elsewhere, adding.not_meant, unsearched, is_incomplete=restarts > 0 or look.has_gaps)
+    return LeftOut(elsewhere, adding.not_meant, unsearched, is_incomplete=restarts > 0 or reader.has_gaps)
 
 
-def _walked(scope: Scope | None, area: Area) -> Matching | None:
+def _walked(scope: Scope | None, eligible: EligibleItems) -> Matching | None:
     """Return the search for a scope that selects everything, or None: a search yields each item once despite takes."""
     is_all = scope is None or isinstance(scope, Everything)
     if isinstance(scope, Matching):
         is_all = scope.limit is None and not scope.filter.text.strip()
-    if not is_all or not area.queue or area.first or area.spared or area.most is not None:
+    if not is_all or not eligible.queue or eligible.first or eligible.spared or eligible.most is not None:
         return None
-    return Matching(parse_filter("" if area.processing else "state:ready"), None)
+    return Matching(parse_filter("" if eligible.processing else "state:ready"), None)
 
 
 class _Adding:
-    """Adds items to a selection if they are in the area."""
+    """Adds items to a selection if they are eligible."""
 
-    def __init__(self, area: Area, selection: ListSelection) -> None:
+    def __init__(self, eligible: EligibleItems, selection: ListSelection) -> None:
         self.not_meant = self.taken = 0
-        self._area, self._selection = area, selection
+        self._eligible, self._selection = eligible, selection
 
     def add(self, messages: Sequence[RawMessage], at_ms: int) -> None:
         meant = [message for message in messages if self._is_meant(message)]
@@ -425,7 +425,7 @@ class _Adding:
         self._selection.add(meant, at_ms)
 
     def _is_meant(self, message: RawMessage) -> bool:
-        return self._area.queue if area_of(message.id) == "q" else self._area.processing
+        return self._eligible.queue if area_of(message.id) == "q" else self._eligible.processing
 
 
 async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str | None]], adding: _Adding) -> int:
@@ -463,7 +463,7 @@ async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId],
     wanted = Counter(bytes.fromhex(id.sha) for id in named)
     ready = (await editor.facts(queue)).ready
     for spans in (spans_of((id.position for id in named), ready), [PlaceRange(0, EVERYWHERE)]):
-        async with aclosing(Look(editor, queue, "q").sightings(wanted, spans)) as seen:
+        async with aclosing(AreaReader(editor, queue, "q").sightings(wanted, spans)) as seen:
             async for length, found in seen:
                 items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
                 adding.add(items, at_ms)
@@ -492,24 +492,24 @@ _Part = tuple[int, int, int, list[RawMessage]]
 
 
 async def _everything(
-    editor: ListEditor, queue: str, area: Area, limit: int | None, look: Look
+    editor: ListEditor, queue: str, eligible: EligibleItems, limit: int | None, reader: AreaReader
 ) -> AsyncGenerator[_Part, None]:
-    """Read the area, or the first ``limit`` items of it, in the order in which they are taken."""
+    """Read the eligible items, or the first ``limit`` of them, in the order in which they are taken."""
     facts = await editor.facts(queue)
-    first = facts.ready - 1 - area.first
-    number = max(0, first - area.spared + 1) if area.queue else 0
-    number = min([number, *(most for most in (area.most, limit) if most is not None)])
-    depth = number + (facts.processing if area.processing else 0)
+    first = facts.ready - 1 - eligible.first
+    number = max(0, first - eligible.spared + 1) if eligible.queue else 0
+    number = min([number, *(most for most in (eligible.most, limit) if most is not None)])
+    depth = number + (facts.processing if eligible.processing else 0)
     scanned = 0
     if number:
-        async with aclosing(look.windows(PlaceRange(area.spared, first))) as coming:
+        async with aclosing(reader.windows(PlaceRange(eligible.spared, first))) as coming:
             async for window in coming:
                 bodies = window.bodies[: number - scanned]
                 scanned += len(bodies)
                 yield scanned, depth, window.moment.at_ms, list(map(_queued, window.positions, bodies))
                 if scanned == number:
                     break
-    if area.processing and (limit is None or scanned < limit):
+    if eligible.processing and (limit is None or scanned < limit):
         async with aclosing(_processing(editor, queue)) as parts:
             async for _, _, at_ms, items in parts:
                 chosen = items if limit is None else items[: limit - scanned]
@@ -523,7 +523,7 @@ async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, N
     """Read the items in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     seen = 0
-    async with aclosing(Look(editor, queue, "p").windows(PlaceRange(0, EVERYWHERE))) as coming:
+    async with aclosing(AreaReader(editor, queue, "p").windows(PlaceRange(0, EVERYWHERE))) as coming:
         async for window in coming:
             found = []
             for position, body in zip(window.positions, window.bodies, strict=True):
