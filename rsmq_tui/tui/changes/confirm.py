@@ -28,8 +28,8 @@ from rsmq_tui.tui.widgets.painted import token_style
 if TYPE_CHECKING:
     from rsmq_tui.triage.scope import Preview, ScanProgress, Scope
 
-Look = Callable[[Callable[["ScanProgress"], None]], Awaitable["Preview"]]
-LookWider = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable["Preview"]]
+Previewer = Callable[[Callable[["ScanProgress"], None]], Awaitable["Preview"]]
+ScopePreviewer = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 
 # A preview can be confirmed only after it was visible this long: keys that were typed ahead must not confirm it.
 SEEN_S = 0.25
@@ -41,10 +41,10 @@ _VALUE_MAX = 400
 class ConfirmScreen(Dialog["Preview"]):
     """Returns the confirmed preview, or None.
 
-    ``look`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or purge
-    a queue, the user must also type its name. ``colour`` marks the server. ``look_wider`` previews the same change with
-    another scope: if marked messages have changed since they were shown, a button includes them. ``look_creating``
-    previews it with its target created: if there is no such queue, a button does that.
+    ``previewer`` makes the preview and reports its progress; until it is done, the only button is Cancel. To delete or
+    purge a queue, the user must also type its name. ``colour`` marks the server. ``preview_wider`` previews the same
+    change with another scope: if marked messages have changed since they were shown, a button includes them.
+    ``preview_creating`` previews it with its target created: if there is no such queue, a button does that.
     """
 
     DEFAULT_CSS = """
@@ -56,22 +56,22 @@ class ConfirmScreen(Dialog["Preview"]):
     def __init__(
         self,
         verb: str,
-        look: Look,
+        previewer: Previewer,
         colour: str | None = None,
-        look_wider: LookWider | None = None,
-        look_creating: Look | None = None,
+        preview_wider: ScopePreviewer | None = None,
+        preview_creating: Previewer | None = None,
     ) -> None:
         super().__init__()
         self._verb = verb
-        self._look = look
-        self._look_wider = look_wider
-        self._look_creating = look_creating
+        self._previewer = previewer
+        self._preview_wider = preview_wider
+        self._preview_creating = preview_creating
         self._colour = colour
         self._preview: Preview | None = None
         self._shown_s = 0.0
         self._is_seen = False
         # The preview of the button in the middle: the same change in a wider scope.
-        self._again: Look | None = None
+        self._again: Previewer | None = None
 
     def compose(self) -> ComposeResult:
         """The text, the input for the queue's name, the buttons."""
@@ -91,9 +91,9 @@ class ConfirmScreen(Dialog["Preview"]):
         if self._colour is not None:
             dialog.styles.border = ("heavy", self._colour)
         self.query_one("#typed").display = False
-        self._begin_to_look(self._look)
+        self._begin_preview(self._previewer)
 
-    def _begin_to_look(self, look: Look) -> None:
+    def _begin_preview(self, previewer: Previewer) -> None:
         self._is_seen = False
         self._again = None
         self._arm()
@@ -101,7 +101,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self.query_one("#cancel", Button).label = Content("Cancel")
         self.query_one("#cancel").focus()
         self._say("scanning …")
-        self._find_out(look)
+        self._find_out(previewer)
 
     def on_unmount(self) -> None:
         """Close the preview, unless it was confirmed."""
@@ -132,12 +132,12 @@ class ConfirmScreen(Dialog["Preview"]):
             self._ask_for_name()
 
     @on(Button.Pressed, "#wider")
-    def _look_again(self) -> None:
-        preview, look, self._preview = self._preview, self._again, None
+    def _preview_again(self) -> None:
+        preview, previewer, self._preview = self._preview, self._again, None
         if preview is not None:
             preview.close()
-        if look is not None:
-            self._begin_to_look(look)
+        if previewer is not None:
+            self._begin_preview(previewer)
 
     @on(Input.Changed, "#typed")
     def _check_name(self) -> None:
@@ -177,14 +177,14 @@ class ConfirmScreen(Dialog["Preview"]):
         return self.query_one(".words", ScrolledText)
 
     @work(group="preview", exclusive=True)
-    async def _find_out(self, look: Look) -> None:
+    async def _find_out(self, previewer: Previewer) -> None:
         try:
-            preview = await look(self._tell_progress)
+            preview = await previewer(self._tell_progress)
         except TriageError as error:
             if self._is_open:
                 self._refuse(str(error))
-                if isinstance(error.__cause__, NoTargetError) and self._look_creating is not None:
-                    self._offer("Create it too", self._look_creating)
+                if isinstance(error.__cause__, NoTargetError) and self._preview_creating is not None:
+                    self._offer("Create it too", self._preview_creating)
                     self.query_one("#wider").focus()
             return
         self._preview = preview
@@ -196,8 +196,8 @@ class ConfirmScreen(Dialog["Preview"]):
         dialog.set_class(preview.action.removes, "-danger")
         dialog.set_class(preview.action.asks_for_name, "-named")
         rows = _rows(preview)
-        if preview.wider is not None and self._look_wider is not None:
-            self._offer(f"Include {count(preview.changed)} changed", partial(self._look_wider, preview.wider))
+        if preview.wider is not None and self._preview_wider is not None:
+            self._offer(f"Include {count(preview.changed)} changed", partial(self._preview_wider, preview.wider))
         if not preview.count:
             self.query_one("#words", Static).update(
                 self._table(rows, ["There is nothing to do: " + _why_nothing(preview)])
@@ -230,9 +230,9 @@ class ConfirmScreen(Dialog["Preview"]):
                 hints.append("y copies the command")
         self.query_one(".dialog").border_subtitle = " · ".join(hints)
 
-    def _offer(self, words: str, look: Look) -> None:
+    def _offer(self, words: str, previewer: Previewer) -> None:
         """Show the button in the middle."""
-        self._again = look
+        self._again = previewer
         button = self.query_one("#wider", Button)
         button.label = Content(words)
         button.display = True

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.export import Exported
     from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
     from rsmq_tui.triage.several import SeveralRun
-    from rsmq_tui.tui.changes.confirm import Look, LookWider
+    from rsmq_tui.tui.changes.confirm import Previewer, ScopePreviewer
     from rsmq_tui.tui.changes.forms import Answers, FormScreen
 
 
@@ -471,7 +471,7 @@ class ChangeController:
         from rsmq_tui.triage.actions import Move  # noqa: PLC0415
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
-        def look(action: "Action") -> "Look":
+        def previewer(action: "Action") -> "Previewer":
             if len(aims) == 1:
                 # Its queue may differ from that of the aim: the name of a queue to create comes from the form.
                 return partial(aims[0].site.triage.preview, action, aims[0].scope)
@@ -481,24 +481,24 @@ class ChangeController:
             ]
             return partial(preview_several, asked)
 
-        look_wider = partial(aims[0].site.triage.preview, action) if len(aims) == 1 else None
-        look_creating: Look | None = None
+        preview_wider = partial(aims[0].site.triage.preview, action) if len(aims) == 1 else None
+        preview_creating: Previewer | None = None
         if isinstance(action, Move) and not action.create:
-            look_creating = look(replace(action, create=True))
-        self._confirm(aims, action.verb, look(action), behind, look_wider, look_creating)
+            preview_creating = previewer(replace(action, create=True))
+        self._confirm(aims, action.verb, previewer(action), behind, preview_wider, preview_creating)
 
     def _confirm(
         self,
         aims: Aims,
         verb: str,
-        look: "Look",
+        previewer: "Previewer",
         behind: "FormScreen[Any] | None" = None,
-        look_wider: "LookWider | None" = None,
-        look_creating: "Look | None" = None,
+        preview_wider: "ScopePreviewer | None" = None,
+        preview_creating: "Previewer | None" = None,
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        screen = ConfirmScreen(verb, look, aims[0].site.colour, look_wider, look_creating)
+        screen = ConfirmScreen(verb, previewer, aims[0].site.colour, preview_wider, preview_creating)
         self._app.push_screen(screen, partial(self._begin, aims, behind))
 
     def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
