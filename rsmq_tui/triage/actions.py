@@ -174,6 +174,7 @@ class ReleaseItems(Release):
     """Put items in processing back into the queue, taken next; the list queues' form of releasing."""
 
     verb = "Requeue"
+    doing = "putting back"
     done_word = "requeued"
 
 

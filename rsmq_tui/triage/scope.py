@@ -358,7 +358,7 @@ class Preview:
     def _undo(self) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.
         by = "u" if self.keep_days is None else "u, or rsmq-tui undo"
-        if isinstance(self.action, actions.Copy | actions.Send):
+        if self.action.inverse is actions.REMOVE and not isinstance(self.action, actions.QueueAction):
             return f"removes them again, except for those received meanwhile ({by})"
         if self.selection is None:
             return by

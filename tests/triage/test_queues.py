@@ -85,6 +85,9 @@ async def test_what_is_imported_is_what_was_exported(
     queues.create_queue("a")
     lay(client, "a", message(b"one 0", body=b"other", rc=b"7"))
     path = export(tmp_path / "export.jsonl")
+    preview = await triage.preview(Import(queue="a", path=path))
+    assert dict(preview.rows)["undo"].startswith("removes them again, except for those received meanwhile")
+    preview.close()
 
     report = await done(triage, Import(queue="a", path=path))
 
