@@ -200,7 +200,18 @@ class TestLeaking:
         seen = [reaped(watched, every_s, [dies_at_s * every_s // 10]) for _ in range(6)]
 
         # At first nothing tells that there is one.
-        assert Verdict.LEAKING not in set().union(*seen[2 if every_s > 60 else 0 :])
+        assert Verdict.LEAKING not in set().union(*seen[3 if every_s > 60 else 0 :])
+
+    def test_as_soon_as_ever_after_leases_went_once(self) -> None:
+        watched = ScriptedLists()
+        flow = ListFlow(processing=14, leases=[watched.at_ms + 1000])
+        assert watched.go(flow, seconds=600).verdict is Verdict.LEAKING
+        # As after a restart without data between two polls, or a clean-up by hand.
+        watched.go(ListFlow(processing=33), seconds=120)
+        flow = ListFlow(processing=34, leases=[watched.at_ms + 1000])
+
+        assert watched.go(flow, seconds=60).verdict is Verdict.OK
+        assert watched.once(flow).verdict is Verdict.LEAKING
 
     def test_not_with_a_reaper_that_often_finds_nothing(self) -> None:
         watched = ScriptedLists(Thresholds(leaking_ms=20_000))

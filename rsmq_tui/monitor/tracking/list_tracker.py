@@ -77,7 +77,9 @@ class _Returns:
 
     def limit_ms(self, leaking_ms: int) -> int:
         """Return how long expired leases may stay before they leak; ``leaking_ms`` is the threshold."""
-        late_ms = _ROUNDS_LATE * max(self._rounds_ms, default=0)
+        # What happened once, such as a clean-up by hand or a server that came back without its data, is no reaper.
+        second_ms = sorted(self._rounds_ms)[-2] if len(self._rounds_ms) > 1 else 0
+        late_ms = _ROUNDS_LATE * second_ms
         return max(leaking_ms, min(late_ms, _LATE_MOST * leaking_ms))
 
 
