@@ -369,8 +369,10 @@ class Preview:
 
 def _now(states: Mapping[MessageState, int]) -> str:
     words = " · ".join(f"{count:,} {state}" for state, count in states.items() if count) or "nothing"
-    if states[MessageState.IN_FLIGHT]:
-        words += f" (a consumer may be working on {'it' if states[MessageState.IN_FLIGHT] == 1 else 'them'})"
+    # Consumers that give no leases work on items without one.
+    working = states[MessageState.IN_FLIGHT] + states[MessageState.UNLEASED]
+    if working:
+        words += f" (a consumer may be working on {'it' if working == 1 else 'them'})"
     return words
 
 

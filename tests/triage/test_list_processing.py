@@ -10,7 +10,7 @@ from redis import Redis
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol.lists.client import ListQueue
 from rsmq_tui.triage import scope as triage_scope
-from rsmq_tui.triage.actions import Ack, Action, Move, Requeue
+from rsmq_tui.triage.actions import Ack, Action, Move, Release, Requeue
 from rsmq_tui.triage.change import Report
 from rsmq_tui.triage.scope import Everything, Matching, Scope
 from rsmq_tui.triage.service import ChangeService
@@ -74,6 +74,36 @@ async def test_what_was_taken_first_is_requeued_to_be_taken_first(
     assert read(client, NAMES[end], A) == [b"%d" % number for number in range(6)]
     await undone(lists)
     assert state(client) == before
+
+
+@pytest.mark.parametrize("action", [Requeue(queue=A), Release(queue=A)], ids=str)
+@pytest.mark.parametrize(
+    ("vt_ms", "now", "notes"),
+    [
+        (None, "2 no lease (a consumer may be working on them)", ["A consumer may still finish such an item"]),
+        (
+            60_000,
+            "2 in flight (a consumer may be working on them)",
+            ["Running leases end: a consumer may still finish such an item"],
+        ),
+        (0, "2 expired", []),
+    ],
+)
+async def test_what_a_consumer_may_be_working_on_is_said(
+    lists: ChangeService, client: Redis, end: str, action: Action, vt_ms: int | None, now: str, notes: list[str]
+) -> None:
+    queue = ListQueue(client, A.encode(), names=NAMES[end])
+    queue.push(b"one", b"two")
+    for _ in range(2):
+        if vt_ms is None:
+            client.lmove(A, WORKING, NAMES[end].take_from.upper(), "LEFT")
+        else:
+            queue.take(vt_ms=vt_ms)
+    preview = await lists.preview(action, Everything())
+    assert dict(preview.rows)["now"] == now
+    said = [note for note in preview.notes if note.endswith("processed twice.")]
+    assert [note.partition(", ")[0] for note in said] == notes
+    preview.close()
 
 
 async def test_a_limit_means_the_oldest(lists: ChangeService, client: Redis) -> None:

@@ -139,8 +139,10 @@ class ListBackend(Backend):
             notes.append(f"{INCOMPLETE[0].upper()}{INCOMPLETE[1:]}.")
         if found.not_meant:
             notes.append(_not_meant(action, found.not_meant))
-        if isinstance(action, actions.Requeue) and selection.states[MessageState.IN_FLIGHT]:
-            notes.append("Running leases end: a consumer may still finish such an item, which is then processed twice.")
+        leased, unleased = (selection.states[each] for each in (MessageState.IN_FLIGHT, MessageState.UNLEASED))
+        if isinstance(action, actions.Requeue | actions.Release) and leased + unleased:
+            who = "Running leases end: a consumer" if leased else "A consumer"
+            notes.append(f"{who} may still finish such an item, which is then processed twice.")
         if not isinstance(action, actions.Copy) and selection.counts["q"]:
             if not isinstance(action, actions.Hide):
                 notes.append(PUT_BACK)
