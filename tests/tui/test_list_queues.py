@@ -97,6 +97,16 @@ async def test_n_on_a_list_shows_the_namespaces_of_its_server(
         assert [str(option.prompt) for option in options.options] == ["rsmq"]
 
 
+async def test_all_of_a_tab_are_as_many_as_it_has(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
+    thumbnails.take(600_000)
+    async with watching(redis_url, tmp_path) as pilot:
+        await _open(pilot, KEY)
+        await press(pilot, "l", "A")
+        await until(pilot, lambda: "all 2 matching" in text_of(app_of(pilot)), "those that are ready are marked")
+        await press(pilot, "l", "A")
+        await until(pilot, lambda: "all 4 matching" in text_of(app_of(pilot)), "those in processing are marked")
+
+
 async def test_its_tabs_are_those_of_a_list(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
     async with watching(redis_url, tmp_path) as pilot:
         await _open(pilot, KEY)

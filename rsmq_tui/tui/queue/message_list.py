@@ -652,7 +652,9 @@ class MessageList(Vertical):
             shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
             numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
         if hits is None:
-            marked = self.marks.words(self.wanted, ready if self._tab.term else depth, is_final=True)
+            hidden = None if depth is None or ready is None else depth - ready
+            shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
+            marked = self.marks.words(self.wanted, shown_part, is_final=True)
             stale = pager.staleness(self._now_ms(0))
             place = pager.place(self.table.cursor_index)
             self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, place, stale, self.size.width))
