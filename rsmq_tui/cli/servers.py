@@ -59,7 +59,14 @@ def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
 def config_path(options: Options) -> tuple[Path, bool]:
     """Return the path of the configuration file, and whether it was given: then the file must exist."""
     said = options.config or os.environ.get("RSMQ_TUI_CONFIG")
-    return (Path(said).expanduser(), True) if said else (config_folder() / "config.toml", False)
+    if not said:
+        return config_folder() / "config.toml", False
+    from rsmq_tui.profiles.values import expanded  # noqa: PLC0415 - as the parser of the file, below
+
+    try:
+        return expanded(said), True
+    except ValueError as error:
+        raise UsageError(printable(f"the path of the configuration file {error}")) from None
 
 
 def config_of(options: Options) -> "Config | None":

@@ -47,7 +47,10 @@ def open_store(out: str, state: Path) -> "tuple[Store, Path]":
     """
     found = _URL.fullmatch(out)
     if found is None or found[1] == "file":
-        folder = Path(out if found is None else found[2]).expanduser().absolute()
+        try:
+            folder = Path(out if found is None else found[2]).expanduser().absolute()
+        except RuntimeError:
+            raise HistoryError(f"{out}: its home directory is not known here") from None
         return FolderStore(folder), folder / "_segments"
     digest = hashlib.sha256(out.rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return _remote(out, _USER.sub("://", out)), state / "record" / digest

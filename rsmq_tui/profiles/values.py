@@ -89,7 +89,15 @@ def database(value: Any) -> int:
 
 def path_in(folder: Path) -> Read:
     """Return a reader of paths; relative paths start in the folder, and ~ is the home directory."""
-    return lambda value: folder / Path(text(value)).expanduser()
+    return lambda value: folder / expanded(text(value))
+
+
+def expanded(path: str) -> Path:
+    """Return a path with ``~`` and ``~user`` replaced; raises ``ValueError`` for a user without a home directory."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"names a home directory that is not known here: {path.partition('/')[0]}") from None
 
 
 def one_of(*allowed: str) -> Read:
@@ -141,7 +149,7 @@ def command(value: Any) -> tuple[str, ...]:
         words = []
     if not words or not words[0] or any("\0" in word for word in words):
         raise ValueError('must be a command, such as "pass show redis" or ["sh", "-c", "…"]; no shell is added')
-    return (str(Path(words[0]).expanduser()) if words[0].startswith("~") else words[0], *words[1:])
+    return (str(expanded(words[0])) if words[0].startswith("~") else words[0], *words[1:])
 
 
 def namespace(value: Any) -> tuple[str, ...]:

@@ -137,6 +137,10 @@ def test_another_file_by_option_or_environment(config: Path, tmp_path: Path, mon
         (("--profile", "one,"), "--profile takes profile names separated by commas"),
         (("--profile", "one", "-r", "redis://x"), "-r and --profile both name a server: give only one of them"),
         (("--config", "/no/such.toml"), "/no/such.toml cannot be read: No such file or directory"),
+        (
+            ("--config", "~nosuchuser/c.toml"),
+            "the path of the configuration file names a home directory that is not known here: ~nosuchuser",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -92,3 +92,8 @@ def test_a_url_that_nobody_knows_is_one_sentence_without_its_password(url: str, 
 
     assert "hunter2" not in str(failed.value)
     assert "\n" not in str(failed.value)
+
+
+def test_a_folder_in_the_home_of_nobody_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"^~nosuchuser/history: its home directory is not known here$"):
+        open_store("~nosuchuser/history", tmp_path)

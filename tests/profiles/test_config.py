@@ -322,6 +322,14 @@ WRONG: dict[str, tuple[str, str]] = {
         f"[defaults]\nnamespace = 'b'\n{P}cluster = true",
         "3: namespace b needs a hash tag",
     ),
+    "a path in the home of nobody": (
+        f"{P}socket = '~nosuchuser/s'",
+        "2: socket names a home directory that is not known here: ~nosuchuser",
+    ),
+    "a command in the home of nobody": (
+        f"{P}password_command = '~nosuchuser/pass'",
+        "2: password_command names a home directory that is not known here: ~nosuchuser",
+    ),
     "a name with signs": (f"{P}'a\\u001b[31m' = 1\n\"\\u001b[31m\" = 1", "2: unknown key a\\u001b[31m in"),
 }
 

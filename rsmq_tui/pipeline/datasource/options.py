@@ -186,9 +186,13 @@ def _server(said: Mapping[str, str]) -> Server:
         server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
     else:
         from rsmq_tui.files import config_folder  # noqa: PLC0415 - see ``Server.address``
+        from rsmq_tui.profiles.values import expanded  # noqa: PLC0415
 
         path = said.get("config") or os.environ.get("RSMQ_TUI_CONFIG") or str(config_folder() / "config.toml")
-        server = Server(profile=profile, config=str(Path(path).expanduser()))
+        try:
+            server = Server(profile=profile, config=str(expanded(path)))
+        except ValueError as error:
+            raise SourceError(f"option config: {error}") from None
     server.address()
     return server
 

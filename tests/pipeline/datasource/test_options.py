@@ -80,6 +80,8 @@ def test_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_options({"profile": "prad"})
     with pytest.raises(SourceError, match="option profile: "):
         read_options({"profile": "prod", "config": str(tmp_path / "none.toml")})
+    with pytest.raises(SourceError, match="option config: names a home directory that is not known here: ~nosuchuser"):
+        read_options({"profile": "prod", "config": "~nosuchuser/config.toml"})
 
 
 @pytest.mark.parametrize(
