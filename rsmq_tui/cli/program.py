@@ -71,11 +71,12 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
         _silence(sys.stdout)
         return EXIT_PIPE_CLOSED
     except UsageError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        # It may quote names from the server, and have several lines.
+        print(_printable_lines(f"{name}: {error}"), file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
         if error.errno not in UNWRITABLE:
-            raise
+            return _report_defect(name, error)
         _silence(sys.stdout)
         print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
         return exit_unwritable
@@ -123,11 +124,15 @@ def completion_variable(name: str) -> str:
 
 def error_words(text: str) -> str:
     """Return click's message for an error, printable, and without a URL, which may contain a password."""
+    without_urls = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text)
+    return _printable_lines(without_urls.expandtabs(2))
+
+
+def _printable_lines(text: str) -> str:
     # Imported here, because only errors need it.
     from rsmq_tui.monitor.text import printable  # noqa: PLC0415
 
-    without_urls = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text)
-    return "\n".join(map(printable, without_urls.expandtabs(2).splitlines()))
+    return "\n".join(map(printable, text.splitlines()))
 
 
 def _silence(stream: TextIO) -> None:

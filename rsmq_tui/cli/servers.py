@@ -72,8 +72,14 @@ def config_path(options: Options) -> tuple[Path, bool]:
 def config_of(options: Options) -> "Config | None":
     """Read the configuration file, if there is one; raises ``UsageError``."""
     path, said = config_path(options)
-    if not said and not path.exists():
-        return None
+    if not said:
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError:
+            # Such as a folder of another user: reading the file reports it.
+            pass
     # Importing its parser delays the first paint by some ms, so only if there is a file.
     from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
     from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415

@@ -1,10 +1,13 @@
 """What the commands take, and how they refuse the rest."""
 
+import errno
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -12,6 +15,7 @@ import pytest
 
 from rsmq_tui import __version__
 from rsmq_tui.cli.commands import command
+from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.main import main
 from rsmq_tui.cli.servers import zones_of
 from tests.cli.running import environment, parsed, run
@@ -140,21 +144,51 @@ def test_a_demo_on_a_server_of_ones_own_is_refused(arguments: list[str], capsys:
     assert "hunter2" not in sentence
 
 
+@pytest.mark.parametrize("kind", [ValueError, PermissionError])
 def test_a_defect_is_called_one_and_says_where(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     quoted = "redis://ann:hunter2@host"
 
     def fail(_: object) -> None:
-        raise ValueError(quoted)
+        raise kind(quoted)
 
     monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.profile_of", fail)
     assert main(["snapshot"]) == 70
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.splitlines()[-1].startswith("rsmq-tui: a defect in rsmq-tui: ValueError in cli")
+    assert printed.err.splitlines()[-1].startswith(f"rsmq-tui: a defect in rsmq-tui: {kind.__name__} in cli")
     # What an error says may be a password, or come from a server.
     assert "hunter2" not in printed.err
+
+
+def test_a_usage_error_is_printable_line_by_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise UsageError("no queue \x1b]0;hunted\x07: say\n  where")
+
+    monkeypatch.setattr("rsmq_tui.cli.commands.snapshot.profile_of", refuse)
+    assert main(["snapshot"]) == 2
+    assert capsys.readouterr().err == "rsmq-tui: no queue ␛]0;hunted␇: say\n  where\n"
+
+
+def test_a_configuration_file_in_a_folder_of_another_user_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refusing(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Path, *arguments: Any, **options: Any) -> Any:
+            if path.name == "config.toml":
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return method(path, *arguments, **options)
+
+        return call
+
+    monkeypatch.delenv("RSMQ_TUI_CONFIG", raising=False)
+    for name in ("stat", "open"):
+        monkeypatch.setattr(Path, name, refusing(getattr(Path, name)))
+    assert main(["profiles"]) == 2
+    assert capsys.readouterr().err.endswith("config.toml cannot be read: Permission denied\n")
 
 
 def test_version_and_help() -> None:

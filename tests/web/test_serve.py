@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import signal
+import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,19 @@ def test_usage_errors(arguments: tuple[str, ...], words: str, tmp_path: Path) ->
 
     assert reply.returncode == 2
     assert words in reply.stderr
+
+
+def test_a_folder_for_temporary_files_with_a_path_too_long_for_a_socket(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    reply = call("-r", url, "serve", "--port", "0", env={"HOME": str(tmp_path)})
+
+    assert reply.returncode == 2
+    assert "AF_UNIX path too long; TMPDIR can name another folder" in reply.stderr
 
 
 @pytest.mark.parametrize("what", ["demo", "replay", "history"])

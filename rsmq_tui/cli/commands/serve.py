@@ -135,7 +135,11 @@ async def _serve(options: Options, access: "Access", content: _Content, interrup
         )
         server = WebServer(served, _tell_failed)
         try:
-            await hub.start()
+            try:
+                await hub.start()
+            except OSError as error:
+                hint = "TMPDIR can name another folder, with a shorter path"
+                raise UsageError(f"cannot create the socket {hub.path}: {error.strerror or error}; {hint}") from error
             try:
                 port = await server.start(options.host, options.port)
             except (OSError, UnicodeError) as error:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from rsmq_tui.cli.errors import EXIT_USAGE
 from rsmq_tui.cli.options import reading
-from rsmq_tui.cli.output import limit_as_json, queue_as_json
+from rsmq_tui.cli.output import limit_as_json, queue_as_json, say
 from rsmq_tui.cli.parsing import READ_STATUSES, Command, Options
 from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
@@ -35,12 +34,11 @@ def command(options: Options) -> int:
     for part in (*lists, snapshot):
         failure = part.link.failure
         if failure is not None:
-            sentence = f"rsmq-tui: cannot read {part.server}: {failure.sentence}; {failure.hint}"
-            print(sentence, file=sys.stderr)
+            say(f"cannot read {part.server}: {failure.sentence}; {failure.hint}")
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
                 return EXIT_USAGE
     for note in (note for part in lists for note in part.notes):
-        print(f"rsmq-tui: {note}", file=sys.stderr)
+        say(note)
     print(json.dumps(as_json(snapshot, *lists), indent=2))
     return 0
 
