@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -51,6 +52,25 @@ def test_changes_of_verdicts_and_outages_are_gone_to(tmp_path: Path) -> None:
     # Of one queue, only what concerns it: its own, and whether its server answers.
     replay.seek(NOON_MS)
     assert walk(replay, 1, "calm") == expected[3:]
+
+
+def test_a_verdict_that_this_version_does_not_know_is_broken(tmp_path: Path) -> None:
+    tape = Tape(tmp_path)
+    for poll, verdict in enumerate(("ok", "broken", "ok")):
+        tape.poll(NOON_MS + poll * STEP_MS, said(verdict))
+    tape.seal()
+    for path in tape.files:
+        table = pq.ParquetFile(path).read()
+        words = ["\x1b]0;hunted\x07" if verdict == "broken" else verdict for verdict in table["verdict"].to_pylist()]
+        at = table.schema.get_field_index("verdict")
+        table = table.set_column(at, table.schema.field(at), pa.array(words, table.schema.field(at).type))
+        pq.write_table(table.replace_schema_metadata(pq.read_metadata(path).metadata), path)
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+
+    assert [(change.before, change.after) for change in walk(replay, 1)] == [("ok", "broken"), ("broken", "ok")]
+    replay.seek(NOON_MS)
+    turns = replay.go_to_incident(1)
+    assert [turn.incident.verdicts for turn in turns] == [("broken",)]
 
 
 def test_a_new_queue_is_a_change_where_it_is_in_trouble(tmp_path: Path) -> None:

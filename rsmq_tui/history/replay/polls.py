@@ -21,7 +21,7 @@ from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, RecordedSpan, named
-from rsmq_tui.history.replay.tracking import ReplaySpans
+from rsmq_tui.history.replay.tracking import VERDICTS, ReplaySpans
 from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
@@ -333,6 +333,9 @@ class Changes:
                 place = named(row["profile"], row["server"], row["ns"])
                 queue = row["queue"]
                 said = row["status"] if queue is None else row["verdict"]
+                if queue is not None and said is not None and said not in VERDICTS:
+                    # Of a later version, or of anybody's file: the queue is shown as broken too.
+                    said = Verdict.BROKEN.value
                 # Changes between ok and watching are ignored.
                 said = OK if said == Verdict.WATCHING else said or OK
                 at_ms, since_ms = row["at_ms"], row["since_ms"]

@@ -30,7 +30,7 @@ from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 
 _TEXT_MAX, _PROBLEMS_MAX = 1_000, 100
-_VERDICTS = frozenset(verdict.value for verdict in Verdict)
+VERDICTS = frozenset(verdict.value for verdict in Verdict)
 _DRAINS = frozenset(drain.value for drain in Drain)
 # The columns that are copied to fields of the state unchanged.
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
@@ -127,7 +127,7 @@ def _verdict(row: dict[str, Any]) -> tuple[Verdict, str | None]:
     recorded = row["verdict"]
     if recorded is None:
         return Verdict.BROKEN, "no verdict was recorded"
-    if recorded not in _VERDICTS:
+    if recorded not in VERDICTS:
         return Verdict.BROKEN, f"this version does not know the recorded verdict: {recorded}"
     verdict = Verdict(recorded)
     is_leak = verdict is Verdict.STALLED and row["expired"] and not row["ready"]
