@@ -562,15 +562,18 @@ class Writer:
         path.unlink()
 
     def _recover(self) -> None:
-        """Seal the segments of dead recorders."""
+        """Seal the segments of dead recorders; one that cannot be sealed stays, such as one of a later version."""
         try:
             for place in claim_abandoned(self._root):
                 try:
                     for path in place.segments():
-                        self._seal(path, place.recorder)
+                        try:
+                            self._seal(path, place.recorder)
+                        except Exception as error:
+                            self.problem = explain(error, self.label)
                 finally:
                     place.leave()
-        except Exception as error:
+        except OSError as error:
             self.problem = explain(error, self.label)
 
     def _delete_old_days(self) -> None:

@@ -173,6 +173,28 @@ def test_what_a_dead_recorder_of_an_earlier_version_left_is_sealed(out: Path, tm
     assert [row["depth"] for row in rows_of(out)] == [0, None, 1, None, 2, None]
 
 
+def test_a_segment_that_cannot_be_read_keeps_no_other_from_being_sealed(out: Path, tmp_path: Path) -> None:
+    Hand(out, tmp_path).writer.close()
+    dead = Hand(out, tmp_path)
+    dead.poll(NOON_MS)
+    segment = next(iter(dead.writer._open.values()))
+    # Beside it, and in a folder before its own: names of another version.
+    first = make_workplace(out / "_segments", "0")
+    foreign = [segment.path.with_name("a.arrows"), first.folder / "a.arrows"]
+    for path in foreign:
+        path.touch()
+    first._lock.release()
+    assert dead.writer._place is not None
+    dead.writer._place._lock.release()
+    other = Hand(out, tmp_path).writer
+    other.tend()
+
+    assert len(rows_of(out)) == 3
+    assert not segment.path.exists()
+    assert all(path.exists() for path in foreign)
+    assert other.problem is not None
+
+
 def test_segments_are_flushed_every_few_seconds(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand, flushed_s = Hand(out, tmp_path), []
     monkeypatch.setattr(os, "fsync", lambda _: flushed_s.append(hand.now_s))
