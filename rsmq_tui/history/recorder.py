@@ -69,6 +69,8 @@ class Recorder:
         self._wall_s = wall_s
         self._places: dict[Place, PollLog] = {}
         self._taken: dict[Place, Snapshot] = {}
+        # Those whose last poll was lost before it reached the thread.
+        self._interrupted: set[Place] = set()
         # The last incomplete inventory of each queue.
         self._torn: dict[tuple[Place, str], int] = {}
         # None for the end.
@@ -166,14 +168,21 @@ class Recorder:
 
     def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int, thresholds: Thresholds | None) -> None:
         if self._work.qsize() >= _WAITING_MAX:
-            self._note_loss(place, "the disk is too slow: some polls were not recorded")
+            self._tally.lost += 1
+            self._tally.problem, self._tally.is_failing = "the disk is too slow: some polls were not recorded", True
+            self._interrupted.add(place)
             return
         polls = self._places.get(place)
         if polls is None:
             polls = self._places[place] = PollLog(self.recorder, place, thresholds)
+        is_first_since = place in self._interrupted
+        self._interrupted.discard(place)
 
         def write() -> None:
             try:
+                if is_first_since:
+                    # Only now: polls that waited when others were lost are compared with those before them.
+                    polls.forget()
                 # Of two polls within a millisecond, only one is recorded.
                 if snapshot.link.failure is not None or snapshot.at_ms != polls.last_ms:
                     poll = polls.begin(snapshot, wall_ms)
@@ -185,12 +194,6 @@ class Recorder:
                 raise
 
         self._work.put(write)
-
-    def _note_loss(self, place: Place, sentence: str) -> None:
-        self._tally.lost += 1
-        self._tally.problem, self._tally.is_failing = sentence, True
-        if (polls := self._places.get(place)) is not None:
-            polls.forget()
 
     def _run(self) -> None:
         works: list[_Work | None] = []

@@ -181,10 +181,15 @@ def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monke
     assert recorder.tally.lost > 100
     assert recorder.tally.problem == "the disk is too slow: some polls were not recorded"
     hanging.set()
+    asyncio.run(until(lambda: recorder.tally.polls == 300 - recorder.tally.lost))
+    recorder.add(polled(state(), at_ms=NOON_MS + 1_000))
     ended(recorder)
 
     rows = [row for row in rows_of(tmp_path) if row["queue"] is None]
-    assert len(rows) == recorder.tally.polls == 300 - recorder.tally.lost
+    assert len(rows) == recorder.tally.polls == 301 - recorder.tally.lost
+    # Intervals are unknown after lost polls, and not before.
+    intervals = [row["interval_ms"] for row in sorted(rows, key=lambda row: row["at_ms"])]
+    assert intervals == [None, *([1] * (len(rows) - 2)), None]
 
 
 def test_a_reader_meanwhile_never_fails_and_sees_each_row_once(tmp_path: Path) -> None:
