@@ -151,7 +151,11 @@ class BatchJob:
             standing = IncrementalMerge(self._spark, self._out, self._run, before, todo)
             try:
                 return Made(self._write_days(sources, todo, standing, {*left_out, *damaged}), damaged, todo)
+            except StoppedError:
+                raise
             except Exception as error:
+                # Stops here if that was a job that was cancelled: looking for damage reads the whole history.
+                self._begin("looking for damaged files", 0.0)
                 read = {name for source in wanted for day in todo.read[source] for name in sources.names(source, day)}
                 found = self._found_by(error, sorted(read.difference(left_out, damaged)))
                 if not found:

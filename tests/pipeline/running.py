@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import Event
 from typing import Any, cast
 
 import pyarrow as pa
@@ -87,6 +88,7 @@ class Desk:
         compact: bool = True,
         history: Path | None = None,
         starting: Callable[[], object] = lambda: None,
+        stop: Event | None = None,
         **settings: Any,
     ) -> Outcome:
         """Run the pipeline, once; ``starting`` is called where Spark starts."""
@@ -99,7 +101,7 @@ class Desk:
             return Lent(self._spark)
 
         job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full, compact)
-        return PipelineRun(job, self.state, cast(Any, lend), steps=steps).run()
+        return PipelineRun(job, self.state, cast(Any, lend), steps=steps, stop=stop).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:
         return read_manifest(FolderStore(out or self.out))

@@ -1,6 +1,7 @@
 """Files that cannot be read: each is named once, and the rest is worked."""
 
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,6 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.pipeline import run
+from rsmq_tui.pipeline.state import StoppedError
 from tests.history.made import NOON_MS
 from tests.pipeline.running import DAY, Desk
 from tests.pipeline.stand_ins import take_their_places
@@ -50,6 +53,23 @@ def of_another_type(path: Path) -> None:
     table = pq.ParquetFile(path).read()
     at = table.column_names.index("depth")
     pq.write_table(table.set_column(at, "depth", pa.array(["many"] * table.num_rows)), path)
+
+
+def test_a_run_that_is_stopped_does_not_look_for_damage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.record(NOON_MS)
+    stop = Event()
+
+    def cancelled(*_: object) -> None:
+        stop.set()
+        raise RuntimeError("the job was cancelled")
+
+    def read(*_: object) -> None:
+        pytest.fail("it reads the history")
+
+    monkeypatch.setattr(run.BatchJob, "_write_days", cancelled)
+    monkeypatch.setattr(run, "damage_in", read)
+    with pytest.raises(StoppedError):
+        desk.run(stop=stop)
 
 
 def test_files_that_cannot_be_read_are_named_once_and_the_rest_is_worked(desk: Desk) -> None:
