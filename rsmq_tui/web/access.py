@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _COOKIE = "rsmq-tui"
 
@@ -81,12 +81,12 @@ class Access:
         Without a secret or a password, a name other than this machine's own is from a foreign page, whose name was
         redirected to this machine (DNS rebinding).
         """
-        return not self.is_open or is_this_machine(urlsplit(f"//{host}").hostname or "")
+        return not self.is_open or is_this_machine(_split(f"//{host}").hostname or "")
 
 
 def is_same_origin(origin: str | None, host: str) -> bool:
     """Return whether the request comes from a page of this host, according to the browser."""
-    return origin is not None and urlsplit(origin).netloc.lower() == host.lower() != ""
+    return origin is not None and _split(origin).netloc.lower() == host.lower() != ""
 
 
 def is_this_machine(host: str) -> bool:
@@ -95,6 +95,14 @@ def is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def _split(url: str) -> SplitResult:
+    """Return the parts of a URL from a header; all of them are empty if it is not one, such as ``http://[``."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
 
 
 def _are_equal(given: str, expected: str) -> bool:
