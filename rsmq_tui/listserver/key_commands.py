@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
+from math import isfinite
 
 from rsmq_tui.listserver.command import (
     NOT_AN_INTEGER,
@@ -280,6 +281,9 @@ for _name, _sign in (("INCR", 1), ("DECR", -1)):
 
 @command("INCRBYFLOAT key increment", "write denyoom fast")
 def _incrbyfloat(client: Client, key: bytes, by: bytes) -> Reply:
-    total = number(real(client.db.typed(key, bytes) or b"0") + real(by))
+    value = real(client.db.typed(key, bytes) or b"0") + real(by)
+    if not isfinite(value):
+        raise CommandError("ERR increment would produce NaN or Infinity")
+    total = number(value)
     client.db.put(key, total, client.db.expires_ms.get(key))
     return total

@@ -12,6 +12,7 @@ from rsmq_tui.listserver.command import command, find, integer
 from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply, number
 
+_LOWEST = -(1 << 63)
 _PRELUDE = b"""
 local call, sha1hex, now, sethook = ...
 local function guarded(...)
@@ -99,9 +100,17 @@ class Scripting:
         finally:
             client.is_atomic, client.version, client.index = before
         if is_ok:
-            return self._to_reply(result)
-        text = result[b"err"] if self._table_type(result) == "table" else b"ERR %b" % result
-        return CommandError(f"{_text(text)} script: {digest.decode()}, on @user_script.")
+            try:
+                return self._to_reply(result)
+            except RecursionError:
+                # A table may contain itself.
+                return CommandError("ERR reached lua stack limit")
+        is_table = self._table_type(result) == "table"
+        raised = result[b"err"] if is_table else result
+        text = _text(raised) if isinstance(raised, bytes) else "nil" if raised is None else str(raised)
+        return CommandError(
+            f"{'' if is_table and raised is not None else 'ERR '}{text} script: {digest.decode()}, on @user_script."
+        )
 
     def _call(self, *words: "bytes | int | float") -> object:
         client = self._client
@@ -144,11 +153,15 @@ class Scripting:
         if isinstance(value, bytes):
             return value
         if isinstance(value, int | float):
-            return int(value)
-        if value[b"err"] is not None:
-            return CommandError(_text(value[b"err"]))
-        if value[b"ok"] is not None:
-            return _text(value[b"ok"])
+            # As on other servers, what is no integer of 64 bits becomes the lowest one.
+            return int(value) if abs(value) < -_LOWEST else _LOWEST
+        if self._table_type(value) != "table":
+            return None
+        error, status = value[b"err"], value[b"ok"]
+        if isinstance(error, bytes):
+            return CommandError(_text(error))
+        if isinstance(status, bytes):
+            return _text(status)
         found: list[Reply] = []
         while (element := value[len(found) + 1]) is not None:
             found.append(self._to_reply(element))

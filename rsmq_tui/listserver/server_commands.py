@@ -32,7 +32,7 @@ def _config_get(client: Client, *patterns: bytes) -> Reply:
     settings = {**client.server.config, "requirepass": client.server.password, "port": str(client.server.port)}
     wanted = [pattern.lower().decode("latin-1") for pattern in patterns]
     return {
-        name.encode(): value.encode()
+        name.encode(): value.encode("utf-8", "surrogateescape")
         for name, value in sorted(settings.items())
         if any(fnmatchcase(name, pattern) for pattern in wanted)
     }
@@ -162,7 +162,7 @@ for _syntax, _flags, _call in (
     (
         "DEBUG|SLEEP seconds:float",
         "admin loading stale noscript",
-        lambda client, s: client.server.clock.sleep(s) or "OK",
+        lambda client, s: client.server.clock.sleep(max(0.0, s)) or "OK",
     ),
     ("DEBUG|RELOAD [word...]", "admin noscript", lambda client, *words: "OK"),
     ("DEBUG|SET-ACTIVE-EXPIRE word", "admin noscript", lambda client, word: "OK"),
@@ -278,7 +278,7 @@ def _debug_fault(client: Client, *words: bytes) -> Reply:
     return "OK"
 
 
-@command("SHUTDOWN [mode...]", "admin loading stale noscript")
+@command("SHUTDOWN [mode...]", "admin loading stale noscript no_multi")
 def _shutdown(client: Client, *mode: bytes) -> Reply:
     client.server.on_shutdown()
     return NO_REPLY

@@ -47,7 +47,7 @@ def _select(client: Client, index: int) -> Reply:
 
 
 def _log_in(client: Client, password: bytes, user: bytes = b"default") -> None:
-    wanted = client.server.password.encode()
+    wanted = client.server.password.encode("utf-8", "surrogateescape")
     if (wanted and not compare_digest(password, wanted)) or user != b"default":
         raise CommandError("WRONGPASS invalid username-password pair or user is disabled.")
     client.requests.is_trusted = True

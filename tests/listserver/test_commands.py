@@ -80,6 +80,9 @@ CALLS = [
     "LPUSH l x | EVAL 'return redis.pcall('\"'\"'GET'\"'\"', KEYS[1]).err' 1 l"
     " | EVAL 'return redis.error_reply('\"'\"'OH no'\"'\"')' 0"
     " | EVAL 'return redis.status_reply('\"'\"'FINE'\"'\"')' 0 | EVAL 'return redis.sha1hex('\"'\"''\"'\"')' 0",
+    "EVAL 'return 1/0' 0 | EVAL 'return 0/0' 0 | EVAL 'return -1e300' 0 | EVAL 'return {1, function() end, 2}' 0"
+    " | EVAL 'return {ok = 5}' 0 | EVAL 'return {err = {}}' 0",
+    "INCRBYFLOAT f inf | INCRBYFLOAT f nan | MULTI | SHUTDOWN | EXEC",
 ]
 
 
@@ -148,3 +151,23 @@ def test_info_counts_calls_and_keys(shared_list_server: ListServer, own: Connect
     assert info["cmdstat_lpush"]["calls"] == 1
     assert info["db0"]["keys"] == 1
     assert info["server_name"] == "listserver"
+
+
+def test_a_script_that_fails_or_replies_with_nonsense_ends_no_connection(own: Connection) -> None:
+    texts = ["local t = {} t[1] = t return t", "error()", "error(5)", "error({})", "error({err = 5})"]
+    assert [str(own.call("EVAL", text, 0)).partition(" script: ")[0] for text in texts] == [
+        *("ERR reached lua stack limit", "ERR nil", "ERR user_script:1: 5", "ERR nil", "5")
+    ]
+    assert own.call("DEBUG", "SLEEP", "-1") == b"OK"
+
+
+def test_a_password_of_any_bytes() -> None:
+    with ListServer() as server:
+        admin, other = Connection(server.port), Connection(server.port)
+        assert admin.call("CONFIG", "SET", "requirepass", b"\xff\xfe") == b"OK"
+        assert admin.call("CONFIG", "GET", "requirepass") == [b"requirepass", b"\xff\xfe"]
+        other.call("RESET")
+        assert str(other.call("AUTH", b"\xff")).startswith("WRONGPASS")
+        assert other.call("AUTH", b"\xff\xfe") == b"OK"
+        admin.close()
+        other.close()
