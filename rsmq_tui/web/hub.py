@@ -41,13 +41,17 @@ class _Channel:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.sessions: dict[asyncio.StreamWriter, list[str]] = {}
+        # Those that joined during a poll, and get its snapshot in full.
+        self._joining: set[asyncio.StreamWriter] = set()
         self._sender = SnapshotSender()
         self._task = asyncio.create_task(self._poll())
 
     def join(self, session: asyncio.StreamWriter) -> None:
         """Send the last snapshot to a session, and all later ones."""
         self.sessions[session] = []
-        if (full := self._sender.full()) is not None:
+        if self._sender.is_behind:
+            self._joining.add(session)
+        elif (full := self._sender.full()) is not None:
             _send(session, full)
 
     def sample_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
@@ -68,8 +72,10 @@ class _Channel:
         async with aclosing(self.source.snapshots()) as snapshots:
             async for snapshot in snapshots:
                 message = self._sender.encode(snapshot)
+                joining, self._joining = self._joining.intersection(self.sessions), set()
+                full = self._sender.full() if joining else None
                 for session in list(self.sessions):
-                    _send(session, message)
+                    _send(session, full if full is not None and session in joining else message)
 
 
 class Hub:
@@ -251,16 +257,38 @@ class _News(NamedTuple):
     trend: _TrendNews
 
 
+class _Sent(NamedTuple):
+    """How much of a ``Trend`` was sent: its queues, the times of its last bucket and last totals, and its gaps."""
+
+    names: list[str]
+    bucket_ms: int | None
+    totals_ms: int
+    gaps_ms: list[int]
+
+    @classmethod
+    def of(cls, trend: Trend) -> "_Sent":
+        return cls(
+            list(trend.series),
+            trend.times_ms[-1] if trend.times_ms else None,
+            trend.totals[-1].at_ms if trend.totals else 0,
+            trend.gaps_ms,
+        )
+
+
 class SnapshotSender:
-    """Makes the messages for all receivers of one place: each gets ``full`` first, then the result of every
-    ``encode``."""
+    """Makes the messages for all receivers of one place: each gets ``full`` first, then the result of every ``encode``.
+
+    ``full`` must not be sent while the sender ``is_behind``: the next message would repeat some of it.
+    """
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
-        self._names: list[str] = []
-        self._bucket_ms: int | None = None
-        self._totals_ms = 0
-        self._gaps_ms: list[int] = []
+        self._sent = _Sent.of(_NO_TREND)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a poll has added to the trend of the last snapshot, but its own snapshot was not encoded yet."""
+        return self._last is not None and _Sent.of(self._last.trend) != self._sent
 
     def full(self) -> bytes | None:
         """Return the last snapshot as a message, None before the first one."""
@@ -270,16 +298,10 @@ class SnapshotSender:
         """Take the next snapshot, and return the message for receivers of the previous one."""
         last, self._last = self._last, snapshot
         news = None if last is None or last.trend is not snapshot.trend else self._news(last, snapshot)
-        self._note(snapshot.trend)
+        self._sent = _Sent.of(snapshot.trend)
         if news is None:
             return self.full() or b""
         return pickle.dumps(news, pickle.HIGHEST_PROTOCOL)
-
-    def _note(self, trend: Trend) -> None:
-        self._names = list(trend.series)
-        self._bucket_ms = trend.times_ms[-1] if trend.times_ms else None
-        self._totals_ms = trend.totals[-1].at_ms if trend.totals else 0
-        self._gaps_ms = trend.gaps_ms
 
     def _news(self, last: Snapshot, snapshot: Snapshot) -> _News | None:
         """Return the changes; None if they do not follow from what was sent before."""
@@ -296,17 +318,17 @@ class SnapshotSender:
         return _News(replace(snapshot, queues=(), trend=_NO_TREND, changes=None), indexes, states, trend)
 
     def _trend_news(self, trend: Trend) -> _TrendNews | None:
-        times_ms, series = trend.times_ms, trend.series
+        times_ms, series, sent = trend.times_ms, trend.series, self._sent
         newest_ms = times_ms[-1] if times_ms else None
-        has_bucket = newest_ms != self._bucket_ms
-        if has_bucket and self._bucket_ms != (times_ms[-2] if len(times_ms) > 1 else None):
+        has_bucket = newest_ms != sent.bucket_ms
+        if has_bucket and sent.bucket_ms != (times_ms[-2] if len(times_ms) > 1 else None):
             # The memory of an earlier run was restored.
             return None
         names = list(series)
-        removed = [] if names == self._names else [name for name in self._names if name not in series]
-        known = frozenset() if names == self._names else frozenset(self._names)
-        added = [] if names == self._names else [(name, type(series[name])) for name in names if name not in known]
-        since_ms = self._bucket_ms or 0
+        removed = [] if names == sent.names else [name for name in sent.names if name not in series]
+        known = frozenset() if names == sent.names else frozenset(sent.names)
+        added = [] if names == sent.names else [(name, type(series[name])) for name in names if name not in known]
+        since_ms = sent.bucket_ms or 0
         bucket, changes, flights = None, {}, {}
         if has_bucket and newest_ms is not None:
             bucket = newest_ms, array("d", chain.from_iterable(each.last for each in series.values()))
@@ -320,8 +342,8 @@ class SnapshotSender:
                 for name, each in series.items()
                 if each.flights and each.flights[-1].at_ms > since_ms
             }
-        totals = list(takewhile(lambda point: point.at_ms > self._totals_ms, reversed(trend.totals)))[::-1]
-        gaps_ms = trend.gaps_ms if trend.gaps_ms != self._gaps_ms else []
+        totals = list(takewhile(lambda point: point.at_ms > sent.totals_ms, reversed(trend.totals)))[::-1]
+        gaps_ms = trend.gaps_ms if trend.gaps_ms != sent.gaps_ms else []
         return _TrendNews(gaps_ms, removed, added, bucket, totals, changes, flights)
 
 

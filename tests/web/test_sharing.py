@@ -1,12 +1,18 @@
 """What arrives in another process is what was sent: states, trends and their days, poll after poll."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, cast
+
 import pytest
 
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import failure_of
-from rsmq_tui.web.hub import SnapshotReceiver, SnapshotSender
+from rsmq_tui.web.hub import Hub, HubFeed, SnapshotReceiver, SnapshotSender
 from tests.monitor.rows import Flow, Scripted
+from tests.web.serving import until
 
 
 def snapshot_of(watched: Scripted, failure: str | None = None) -> Snapshot:
@@ -97,6 +103,53 @@ def test_a_receiver_that_joins_later_has_the_same() -> None:
         message = sender.encode(snapshot_of(watched))
         check(first.decode(message), snapshot_of(watched))
         check(late.decode(message), snapshot_of(watched))
+
+
+class Halfway:
+    """A source that stops within its second poll, after the trend has got what that poll adds, until ``go_on``."""
+
+    def __init__(self) -> None:
+        self.watched, self.flow = Scripted(), Flow()
+        self.is_halfway, self.go_on = asyncio.Event(), asyncio.Event()
+
+    def poll(self, number: int) -> Snapshot:
+        self.flow.move(sent=3, deleted=1)
+        rows = {"q": self.flow.row()} | ({"new": Flow(sent=4).row()} if number else {})
+        # Each adds one bucket.
+        self.watched.poll(rows, after_s=20)
+        return snapshot_of(self.watched)
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        yield self.poll(0)
+        second = self.poll(1)
+        self.is_halfway.set()
+        await self.go_on.wait()
+        yield second
+        yield self.poll(2)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_session_that_joins_during_a_poll_gets_nothing_twice(tmp_path: Path) -> None:
+    source = Halfway()
+    hub = Hub(tmp_path / "hub", {"a": lambda: cast(Any, source)})
+    await hub.start()
+    feed = HubFeed(hub.path, "a")
+    try:
+        await source.is_halfway.wait()
+        coming = feed.snapshots()
+        first = asyncio.ensure_future(anext(coming))
+        async with asyncio.timeout(10):
+            await until(lambda: bool(hub._channels["a", None].sessions), "it joins")
+            source.go_on.set()
+            received = await first
+            while received.at_ms != source.watched.at_ms:
+                received = await anext(coming)
+        check(received, snapshot_of(source.watched))
+    finally:
+        await feed.aclose()
+        await hub.aclose()
 
 
 def test_an_outage_arrives_and_its_end() -> None:
