@@ -97,7 +97,8 @@ def percent(share: float | None) -> str:
     if share >= 1 or share <= 0:
         return f"{100 * share:.0f} %"
     digits = max(1, min(6, -floor(log10(1 - share)) - 1))
-    return f"{floor(share * 100 * 10**digits) / 10**digits:.{digits}f} %"
+    # The product of a share such as 0.57 is a little less than 57.
+    return f"{floor(round(share * 100 * 10**digits, 6)) / 10**digits:.{digits}f} %"
 
 
 def budget_words(level: Level) -> str:

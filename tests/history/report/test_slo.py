@@ -256,3 +256,12 @@ _SQL = {
         FROM rollup_1m WHERE server = $1 AND queue = $2 AND bucket_ms >= $3 AND bucket_ms + 60000 <= $4
     """,
 }
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.57, "57.0 %"), (0.29, "29.0 %"), (0.9993, "99.930 %"), (0.99839, "99.83 %"), (1 - 1e-9, "99.999999 %"),
+     (0.0, "0 %"), (1.0, "100 %"), (None, "–")],
+)  # fmt: skip
+def test_a_share_is_rounded_down_but_not_by_the_error_of_a_product(share: float | None, words: str) -> None:
+    assert percent(share) == words
