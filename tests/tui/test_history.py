@@ -547,7 +547,7 @@ async def test_whatever_goes_wrong_at_all_is_one_sentence(
 
 async def test_a_folder_of_nobodys_home_is_one_sentence() -> None:
     async with past_of(Path("~nobody-has-this-name/analysis")) as pilot:
-        assert "~nobody-has-this-name/analysis cannot be shown: " in text(pilot)
+        assert "~nobody-has-this-name/analysis: its home directory is not known here" in text(pilot)
 
 
 async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

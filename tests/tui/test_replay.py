@@ -597,12 +597,18 @@ async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: P
         assert dashboard.replay is None
 
 
-async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(source: ScriptedSource) -> None:
+async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a file system has errors of its own")
+
+    monkeypatch.setattr("rsmq_tui.history.reading.open_store", fail)
     app = RsmqApp(source, clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
-        dashboard.open_replay("~nobody-has-this-name/history", NOON_MS)
+        dashboard.open_replay("history", NOON_MS)
         await until(pilot, lambda: "this history cannot be replayed: " in text_of(app), "it is said")
         assert dashboard.replay is None
 
