@@ -355,7 +355,7 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
 
 
 def _web(table: Any, folder: Path, mistakes: Mistakes) -> Web:
-    keys = {name: {**_ways_in(folder), "user": values.text}[name] for name in ("user", *_PASSWORDS)}
+    keys = _ways_in(folder)
     secrets = {name.replace("password", "secret"): read for name, read in keys.items() if name != "user"}
     given = read_table(table, ("web",), keys | secrets, mistakes)
     found: dict[str, Password] = {}

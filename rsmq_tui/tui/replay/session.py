@@ -17,8 +17,7 @@ from rsmq_tui.monitor.tracking.series import Trend
 from rsmq_tui.tui.overview.servers import WatchedServer
 
 if TYPE_CHECKING:
-    from rsmq_tui.history.names import Place
-    from rsmq_tui.history.reading import History, RecordedSpan
+    from rsmq_tui.history.reading import RecordedSpan
     from rsmq_tui.history.replay.player import Player, ReplaySource
     from rsmq_tui.monitor.incidents import Expected
 
