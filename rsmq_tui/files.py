@@ -81,6 +81,14 @@ def sqlite_version(path: Path) -> tuple[int, ...] | None:
     return (*numbers, found.st_mtime_ns, found.st_size)
 
 
+def expanded(path: str) -> Path:
+    """Return a path with ``~`` and ``~user`` replaced; raises ``ValueError`` for a user without a home directory."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"names a home directory that is not known here: {path.partition('/')[0]}") from None
+
+
 _PROGRAM = "rsmq-tui"
 
 

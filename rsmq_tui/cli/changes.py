@@ -31,7 +31,7 @@ from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
-from rsmq_tui.triage.service import ChangeService
+from rsmq_tui.triage.service import ANOTHER_SERVER, ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, previews_in, run_of
 
 _MB = 1_000_000
@@ -280,6 +280,8 @@ def unsearched_words(number: int, queue: str | None = None) -> str:
 
 def _tell(options: Options, preview: Preview, report: Report) -> None:
     tally = report.tally
+    # Who undoes with --yes has seen no preview.
+    warnings = [note for note in preview.notes if note == ANOTHER_SERVER]
     if wants_json(options):
         skipped, failed = dict(tally.skipped), dict(tally.failed)
         if preview.elsewhere:
@@ -304,7 +306,7 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
             unsure=tally.unsure,
             change=report.change,
             stopped=report.stopped,
-            notes=tally.notes,
+            notes=[*warnings, *tally.notes],
         )
     else:
         undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""
@@ -321,6 +323,8 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
         say(_elsewhere_words(preview.elsewhere))
     if preview.unsearched:
         say(unsearched_words(preview.unsearched))
+    for warning in () if wants_json(options) else warnings:
+        say(warning)
 
 
 class QueueArgument(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.parsing import DEFAULT_URL, Options
-from rsmq_tui.files import config_folder
+from rsmq_tui.files import config_folder, expanded
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address, QueueReader
@@ -61,8 +61,6 @@ def config_path(options: Options) -> tuple[Path, bool]:
     said = options.config or os.environ.get("RSMQ_TUI_CONFIG")
     if not said:
         return config_folder() / "config.toml", False
-    from rsmq_tui.profiles.values import expanded  # noqa: PLC0415 - as the parser of the file, below
-
     try:
         return expanded(said), True
     except ValueError as error:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, read_bytes, regular_file
+from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, expanded, read_bytes, regular_file
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
@@ -48,9 +48,9 @@ def open_store(out: str, state: Path) -> "tuple[Store, Path]":
     found = _URL.fullmatch(out)
     if found is None or found[1] == "file":
         try:
-            folder = Path(out if found is None else found[2]).expanduser().absolute()
-        except RuntimeError:
-            raise HistoryError(f"{out}: its home directory is not known here") from None
+            folder = expanded(out if found is None else found[2]).absolute()
+        except ValueError as error:
+            raise HistoryError(f"{out} {error}") from None
         return FolderStore(folder), folder / "_segments"
     digest = hashlib.sha256(out.rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return _remote(out, _USER.sub("://", out)), state / "record" / digest

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.files import expanded
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.text import printable, read_span
 from rsmq_tui.protocol import Node
@@ -90,14 +91,6 @@ def database(value: Any) -> int:
 def path_in(folder: Path) -> Read:
     """Return a reader of paths; relative paths start in the folder, and ~ is the home directory."""
     return lambda value: folder / expanded(text(value))
-
-
-def expanded(path: str) -> Path:
-    """Return a path with ``~`` and ``~user`` replaced; raises ``ValueError`` for a user without a home directory."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        raise ValueError(f"names a home directory that is not known here: {path.partition('/')[0]}") from None
 
 
 def one_of(*allowed: str) -> Read:

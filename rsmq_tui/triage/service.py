@@ -66,7 +66,7 @@ class Backend(ABC):
 
 READ_ONLY = "read-only: nothing can be changed"
 _LEFT_ALONE = "Messages changed since, or gone, are skipped and counted."
-_ANOTHER_SERVER = (
+ANOTHER_SERVER = (
     "The server at this address was restarted or replaced since the change: check that it is the right one."
 )
 
@@ -175,7 +175,7 @@ class ChangeService:
         elif found.doubt:
             notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: another client may have done it.")
         if None not in (run_id, found.run_id) and run_id != found.run_id:
-            notes.append(_ANOTHER_SERVER)
+            notes.append(ANOTHER_SERVER)
         return Preview(
             action=(Redo if is_redo else Undo)(
                 queue=found.queue,

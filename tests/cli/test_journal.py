@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.journal_db import sealed
 from tests.cli.conftest import Command
 
 Keys = Callable[[], Mapping[bytes, Any]]
@@ -109,6 +110,17 @@ def test_a_change_that_is_not_there_is_no_matter_of_a_server(
     done = command(*arguments)
     assert done.status == 2
     assert done.err == "rsmq-tui: no change 99 in the journal: rsmq-tui journal lists them\n"
+
+
+def test_undo_without_a_preview_says_that_it_is_another_server(command: Command, orders: Rsmq, state: Path) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    (journal,) = state.rglob("journal.sqlite")
+    with closing(sqlite3.connect(journal)) as db, db:
+        db.row_factory = sqlite3.Row
+        row = {**db.execute("SELECT * FROM changes").fetchone(), "run_id": "0" * 40}
+        db.execute("UPDATE changes SET run_id = ?, checksum = ?", (row["run_id"], sealed("changes", row)))
+    (note,) = command("undo", "--yes").lines[0]["notes"]
+    assert "was restarted or replaced since the change" in note
 
 
 def test_undo_says_that_a_queue_that_was_made_is_removed(command: Command, orders: Rsmq) -> None:

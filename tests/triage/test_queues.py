@@ -66,11 +66,20 @@ async def test_a_total_of_nought_stays_one(triage: ChangeService, client: Redis,
 
 
 async def test_a_body_that_is_too_long_sends_nothing(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
-    queues.create_queue("a", maxsize=1024)
+    queues.create_queue("a", maxsize=2048)
+    send = Send(queue="a", bodies=(b"x", b"x" * 1025))
+    preview = await triage.preview(send)
+    queues.set_queue_attributes("a", maxsize=1024)
     before = everything(client)
 
-    report = await done(triage, Send(queue="a", bodies=(b"x", b"x" * 1025)))
+    with pytest.raises(TriageError, match=r"the longest body has 1,025 characters .* accepts 1,024: .* a --maxsize N"):
+        await triage.preview(send)
+    run = triage.run(preview)
+    async for _ in run:
+        pass
 
+    report = run.report
+    assert report is not None
     assert report.stopped == "Message too long"
     assert not report.undoable
     assert everything(client) == before

@@ -79,6 +79,8 @@ async def test_both_kinds_stand_in_one_table_of_one_server(
         assert second[2:4] == ["rsmq", "orders"]
         shown = text_of(app_of(pilot)).splitlines()[0]
         assert "rsmq and lists" in shown
+        # Lists do not count what comes and goes.
+        assert text_of(app_of(pilot)).count("/s  without lists") == 2
         assert "2 queues · 8 messages" in shown
         states = {queue.name: queue for queue in app_of(pilot).dashboard.snapshot.queues}
         assert states[KEY].verdict is Verdict.LEAKING

@@ -185,8 +185,7 @@ def _server(said: Mapping[str, str]) -> Server:
         # Resolved here: a worker of a cluster has another environment.
         server = Server(url=url or os.environ.get("REDIS_URL") or _DEFAULT_URL)
     else:
-        from rsmq_tui.files import config_folder  # noqa: PLC0415 - see ``Server.address``
-        from rsmq_tui.profiles.values import expanded  # noqa: PLC0415
+        from rsmq_tui.files import config_folder, expanded  # noqa: PLC0415 - see ``Server.address``
 
         path = said.get("config") or os.environ.get("RSMQ_TUI_CONFIG") or str(config_folder() / "config.toml")
         try:

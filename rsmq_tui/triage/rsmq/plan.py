@@ -6,6 +6,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from math import inf
 from operator import attrgetter
 from typing import TypeVar
 
@@ -539,6 +540,14 @@ async def preview_of_queue(editor: QueueEditor, base: Preview, on_progress: Scan
             return replace(base, what=_settings(action, there.attributes), notes=(note,), fields=there)
         case Import():
             return replace(found, notes=_OF_IMPORT)
+        case Send():
+            longest, limit = _longest(action, there)
+            if longest > limit:
+                raise TriageError(
+                    f"{'the body' if found.count == 1 else 'the longest body'} has {longest:,} characters (UTF-16 code "
+                    f"units), and the queue accepts {limit:,}: rsmq-tui queues set {printable(action.queue)} "
+                    "--maxsize N changes that"
+                )
     return found
 
 
@@ -578,10 +587,16 @@ async def prepare_queue(editor: QueueEditor, preview: Preview) -> AsyncGenerator
             yield Step(FieldBatch(action.queue, fields, there.listed, there.listed))
 
 
-async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -> Iterator[RawMessage]:
-    longest = max((validation.stored_size(body) for body in action.bodies), default=0)
+def _longest(action: Send, there: QueueFields) -> tuple[int, float]:
+    """Return the length of the longest body, and that which the queue accepts, in UTF-16 code units."""
     limit = there.attributes.get(b"maxsize", b"-1")
-    if limit.isdigit() and longest > int(limit):
+    longest = max((validation.stored_size(body) for body in action.bodies), default=0)
+    return longest, int(limit) if limit.isdigit() else inf
+
+
+async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -> Iterator[RawMessage]:
+    longest, limit = _longest(action, there)
+    if longest > limit:
         raise rsmq_error("messageTooLong")
     at_us = await editor.clock_us()
     delay = there.attributes.get(b"delay", b"0") if action.delay_s is None else b"%d" % action.delay_s

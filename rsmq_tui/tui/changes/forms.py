@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from rsmq_tui.files import JsonError, parse_json
+from rsmq_tui.files import JsonError, expanded, parse_json
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds, size
 from rsmq_tui.triage import actions
@@ -212,7 +212,10 @@ def _path(got: Answers, id: str) -> Path:
     text = _text(got, id)
     if not text:
         raise ValueError("enter the path of a file")
-    return Path(text).expanduser()
+    try:
+        return expanded(text)
+    except ValueError as error:
+        raise ValueError(f"the path {error}") from None
 
 
 def _new_path(got: Answers) -> Path:

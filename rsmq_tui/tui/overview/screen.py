@@ -17,6 +17,7 @@ from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
 from rsmq_tui.monitor.tracking.series import TREND_MS
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.columns import (
@@ -104,12 +105,16 @@ class NowPanel(Painted):
         totals = snapshot.totals
         age = None if totals.ready_since_ms is None else snapshot.at_ms - totals.ready_since_ms
         where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
+        kinds = [kind_of(part.ns) for part in snapshot.parts or (snapshot,) if part.queues]
+        labels = sorted({kind.label for kind in kinds if not kind.counts_arrivals})
+        # Without a kind that counts them, the rates are unknown.
+        uncounted = f"  without {', '.join(labels)}" if any(kind.counts_arrivals for kind in kinds) and labels else ""
         lines: list[list[Piece]] = [
             [("ready   ", "muted"), (f"{compact(totals.ready):>8} ", "strong"), *self._past(snapshot, "ready")],
             [("hidden  ", "muted"), (f"{compact(totals.hidden):>8} ", "strong"), *self._past(snapshot, "hidden")],
             [("waiting ", "muted"), (f"{duration(age):>8}", "strong"), (where, "muted")],
-            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>8}", "strong"), ("/s", "muted")],
-            [("out     ", "muted"), (f"{rate(totals.deletes_s):>8}", "strong"), ("/s", "muted")],
+            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>8}", "strong"), (f"/s{uncounted}", "muted")],
+            [("out     ", "muted"), (f"{rate(totals.deletes_s):>8}", "strong"), (f"/s{uncounted}", "muted")],
             self._verdicts(snapshot),
         ]
         return [self.line(pieces) for pieces in lines]
