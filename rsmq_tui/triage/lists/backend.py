@@ -257,8 +257,11 @@ async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Ta
     except RsmqError as error:
         raise TriageError(f"{to.text}: {error}") from error
     if not exists:
-        where = f"in namespace {printable(to.ns or '')}"
-        raise TriageError(f"queue {printable(to.queue)} does not exist {where}: create it first")
+        name, ns = printable(to.queue), printable(to.ns or "")
+        raise TriageError(
+            f"queue {name} does not exist in namespace {ns}: create it first, with rsmq-tui queues create {name} "
+            f"--ns {ns}; a list has no attributes that it could be created with here"
+        )
     return ["Each becomes a new message, sent now and ready at once."]
 
 
