@@ -10,7 +10,7 @@ connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
@@ -38,6 +38,30 @@ _SEVERITIES = {
     Verdict.AGED: Severity.WARNING,
 }
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
+
+
+class ServerChange(NamedTuple):
+    """Another process answers for a server, since a time from ``from_ms`` to ``until_ms``: it was restarted, or not."""
+
+    is_restart: bool
+    from_ms: int
+    until_ms: int
+
+    @property
+    def words(self) -> str:
+        """What happened."""
+        return "the server was restarted" if self.is_restart else "another server took over"
+
+
+def server_change(before: ServerInfo | None, info: ServerInfo | None) -> ServerChange | None:
+    """Compare the INFO of a server with an earlier one; None if the same process answers, or if that is not known."""
+    if before is None or info is None or not before.run_id or not info.run_id or info.run_id == before.run_id:
+        return None
+    started_ms = info.at_ms - info.uptime_s * 1000
+    # A server that was already running while the previous one still answered is another server, not a restarted one.
+    if started_ms + _UPTIME_SLACK_MS < before.at_ms:
+        return ServerChange(False, before.at_ms, info.at_ms)
+    return ServerChange(True, max(before.at_ms, started_ms - _UPTIME_SLACK_MS), started_ms + _UPTIME_SLACK_MS)
 
 
 class Hysteresis:
@@ -484,20 +508,14 @@ class ServerDetector:
         if before is None or info == before:
             return []
         found = []
-        if info.run_id != before.run_id:
+        change = server_change(before, info)
+        if change is not None:
             self._evicted = 0
             details: dict[str, Any] = {"run_id": info.run_id, "before": before.run_id, "role": info.role}
-            started_ms = at_ms - info.uptime_s * 1000
-            # A server that was already running while the previous one still answered is another server, not a restarted
-            # one.
-            if started_ms + _UPTIME_SLACK_MS < before.at_ms:
-                words = f"another server answers, up for {duration(info.uptime_s * 1000)}: failed over"
-                found.append(self._event(at_ms, EventKind.FAILOVER, Severity.WARNING, words, details, same=info.run_id))
-            else:
-                words = f"restarted, up for {duration(info.uptime_s * 1000)}"
-                found.append(
-                    self._event(at_ms, EventKind.RESTARTED, Severity.WARNING, words, details, same=info.run_id)
-                )
+            up = f"up for {duration(info.uptime_s * 1000)}"
+            words = f"restarted, {up}" if change.is_restart else f"another server answers, {up}: failed over"
+            kind = EventKind.RESTARTED if change.is_restart else EventKind.FAILOVER
+            found.append(self._event(at_ms, kind, Severity.WARNING, words, details, same=info.run_id))
         elif info.role != before.role:
             words = f"its role is {info.role} now, was {before.role}: failed over"
             details = {"role": info.role, "before": before.role}

@@ -35,6 +35,11 @@ _TITLES = {
 }
 
 
+def gone_words(change: str) -> str:
+    """Say why queues no longer exist; ``change`` is what happened to their server, empty for nothing."""
+    return f"gone ({change or 'deleted, or lost with the server'})"
+
+
 @dataclass(frozen=True, slots=True)
 class Affected:
     """A queue in a message: its name, verdict, depth, and one sentence about it, which may quote names."""
@@ -52,6 +57,9 @@ class Message:
     ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
     long the condition has held, or held; the longest of all queues. ``reason`` is a sentence about the server. A
     summary has ``parts`` instead, the oldest first.
+
+    If the condition is over, ``is_gone`` is whether its queues no longer exist. ``change`` is what happened to their
+    server when it ended, empty for nothing.
     """
 
     rule: str
@@ -66,6 +74,8 @@ class Message:
     lasts_ms: int | None = None
     reason: str = ""
     parts: tuple["Message", ...] = ()
+    is_gone: bool = False
+    change: str = ""
 
     @classmethod
     def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
@@ -76,6 +86,9 @@ class Message:
     def title(self) -> str:
         """A title for people, which is printable."""
         rule = printable(self.rule, _NAME_MAX)
+        if self.is_gone or self.change:
+            gone = f"{plural(self.count, 'queue')} gone" if self.is_gone else ""
+            return f"{_PREFIX}ended: {rule} ({': '.join(filter(None, (gone, self.change)))})"
         return f"{_PREFIX}{_TITLES[self.state].format(rule=rule, parts=plural(len(self.parts), 'message'))}"
 
     @property
@@ -92,18 +105,19 @@ class Message:
     def _what(self) -> str:
         if not self.count:
             return self.reason
-        lasted = "" if self.lasts_ms is None else f", {'after' if self._is_over else 'for'} {duration(self.lasts_ms)}"
+        is_over = self.state is AlertState.RESOLVED
+        lasted = "" if self.lasts_ms is None else f", {'after' if is_over else 'for'} {duration(self.lasts_ms)}"
         if self.count == 1:
             affected = self.queues[0]
-            words = f"{'over' if self._is_over else affected.reason}"
+            ended = f"ended: {self.change}" if self.change else "over"
+            words = affected.reason if self.is_gone or not is_over else ended
             return f"{printable(affected.queue, _NAME_MAX)}: {words}{lasted}"
         names = ", ".join(printable(affected.queue, _NAME_MAX) for affected in self.queues[:_NAMED])
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
-        return f"{plural(self.count, 'queue')}: {self.when}{' is over' if self._is_over else ''}{lasted}: {names}{more}"
-
-    @property
-    def _is_over(self) -> bool:
-        return self.state is AlertState.RESOLVED
+        what = f"{self.when} {f'ended: {self.change}' if self.change else 'is over'}" if is_over else self.when
+        if self.is_gone:
+            what = gone_words(self.change)
+        return f"{plural(self.count, 'queue')}: {what}{lasted}: {names}{more}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; queues are named as commands name them."""

@@ -16,15 +16,16 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message
+from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis
+from rsmq_tui.events.detector import Hysteresis, ServerChange, server_change
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.protocol.status import ServerInfo
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000
@@ -163,12 +164,17 @@ class _Now:
 
 
 class _Due(NamedTuple):
-    """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time."""
+    """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time.
+
+    ``is_gone`` and ``change`` are those of ``Message``.
+    """
 
     state: AlertState
     names: Sequence[str]
     news: Sequence[str]
     lasts_ms: int
+    is_gone: bool = False
+    change: str = ""
 
 
 class _Followed:
@@ -192,6 +198,11 @@ class _Followed:
         self._unknown: set[str] = set()
         # Since when the condition of names has been over, while their verdict still holds.
         self._over_ms: dict[str, int] = {}
+        # The last poll in which the condition of names certainly held, if it is over or not known; and the queues among
+        # them that no longer exist.
+        self._held_ms: dict[str, int] = {}
+        self._gone: set[str] = set()
+        self._polled_ms = -_FOREVER
         # Since when names have been muted, and were not reported.
         self._muted_ms: dict[str, int] = {}
         # When something became due that is not reported yet, and when the last message was made.
@@ -223,6 +234,11 @@ class _Followed:
                 if not holds:
                     continue
                 known = self._conditions[name] = Hysteresis(reported=False)
+            self._gone.discard(name)
+            if not holds:
+                self._held_ms.setdefault(name, self._polled_ms)
+            elif name not in self._over_ms:
+                self._held_ms.pop(name, None)
             if holds is None:
                 self._unknown.add(name)
                 continue
@@ -232,16 +248,27 @@ class _Followed:
                 self._pending[name] = known
             self.restored.discard(name)
 
+    def lose(self, names: Set[str], now_ms: int) -> None:
+        """Record that queues no longer exist: they are in no trouble."""
+        self.observe([(name, False) for name in names], now_ms)
+        self._gone |= names
+
     def recover(self, over_ms: Mapping[str, int | None]) -> None:
         """Record since when the condition has been over for names whose verdict still holds; None for not over."""
         for name, ms in over_ms.items():
             if ms is None:
                 self._over_ms.pop(name, None)
+                self._held_ms.pop(name, None)
             else:
                 self._over_ms[name] = ms
+                self._held_ms.setdefault(name, self._polled_ms)
 
-    def due(self, now: _Now, muted: Collection[str]) -> list[_Due]:
-        """Return what is to be sent now."""
+    def due(self, now: _Now, muted: Collection[str], change: ServerChange | None = None) -> list[_Due]:
+        """Return what is to be sent now; call it after each poll. ``change`` is the last one of the server.
+
+        The times of ``change`` are of the monotonic clock.
+        """
+        self._polled_ms = now.ms
         for name in self._conditions.keys() & muted:
             self._muted_ms.setdefault(name, now.ms)
         if self._rule.quiet is not None and self._rule.quiet.holds(now.wall_s):
@@ -254,8 +281,10 @@ class _Followed:
         if not (firing or over):
             self._due_ms = None
         elif self._is_time(now.ms):
-            both = (AlertState.FIRING, firing), (AlertState.RESOLVED, over)
-            found = [self._tell(state, names, now) for state, names in both if names]
+            found = [self._tell(AlertState.FIRING, firing, now)] if firing else []
+            for (is_gone, words), names in self._by_end(over, change).items():
+                told = self._tell(AlertState.RESOLVED, names, now)
+                found.append(told._replace(is_gone=is_gone, change=words))
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms
@@ -301,6 +330,16 @@ class _Followed:
                 firing.append(name)
         return firing, over
 
+    def _by_end(self, names: Iterable[str], change: ServerChange | None) -> dict[tuple[bool, str], list[str]]:
+        """Group names whose condition is over by whether their queue is gone, and what happened to the server then."""
+        found: dict[tuple[bool, str], list[str]] = {}
+        for name in names:
+            end_ms, held_ms = self._conditions[name].changed_ms, self._held_ms.get(name, -_FOREVER)
+            end_ms = self._over_ms.get(name, end_ms)
+            is_cause = change is not None and change.from_ms <= end_ms and change.until_ms >= held_ms
+            found.setdefault((name in self._gone, change.words if change and is_cause else ""), []).append(name)
+        return found
+
     def _is_time(self, now_ms: int) -> bool:
         if self._due_ms is None:
             self._due_ms = now_ms
@@ -331,6 +370,8 @@ class _Followed:
         if not known.value:
             del self._conditions[name]
             self._over_ms.pop(name, None)
+            self._held_ms.pop(name, None)
+            self._gone.discard(name)
 
 
 class Telling(NamedTuple):
@@ -356,6 +397,9 @@ class AlertRules:
         self._followed: dict[tuple[str, ...], _Followed] = {}
         self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
         self._last: dict[tuple[str, ...], Sequence[QueueState]] = {}
+        # The last INFO of each place, and the last change of its server, by the monotonic clock.
+        self._infos: dict[tuple[str, ...], ServerInfo] = {}
+        self._server_changes: dict[tuple[str, ...], ServerChange] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
 
@@ -374,7 +418,10 @@ class AlertRules:
         found: list[Telling] = []
         # A failed poll says nothing about queues.
         answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
-        changed = self._changed((profile, snapshot.server, snapshot.ns), snapshot) if answered else None
+        place = profile, snapshot.server, snapshot.ns
+        changed = self._changed(place, snapshot) if answered else None
+        if answered:
+            self._note_change(place, snapshot, now)
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
@@ -386,9 +433,19 @@ class AlertRules:
 
     def _changed(self, place: tuple[str, ...], snapshot: Snapshot) -> Sequence[QueueState] | None:
         """Return the queues that changed since the last poll of a place; None if some appeared or disappeared."""
-        last, self._last[place] = self._last.get(place, ()), snapshot.queues
-        changed = snapshot.changed_since(last)
+        last, self._last[place] = self._last.get(place), snapshot.queues
+        changed = None if last is None else snapshot.changed_since(last)
         return None if changed is None else changed[1]
+
+    def _note_change(self, place: tuple[str, ...], snapshot: Snapshot, now: _Now) -> None:
+        """Remember that another process answers for the server of a place than before."""
+        change = server_change(self._infos.get(place), snapshot.info)
+        if snapshot.info is not None:
+            self._infos[place] = snapshot.info
+        if change is not None:
+            ahead_ms = now.ms - snapshot.at_ms
+            from_ms, until_ms = change.from_ms + ahead_ms, change.until_ms + ahead_ms
+            self._server_changes[place] = change._replace(from_ms=from_ms, until_ms=until_ms)
 
     def _take_queues(
         self,
@@ -421,25 +478,27 @@ class AlertRules:
                 is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
                 others.append((queue.name, False if is_known else None))
             if changed is None:
-                # A queue that is gone has no trouble.
-                others += [(name, False) for name in names - {queue.name for queue in queues}]
+                followed.lose(names - {queue.name for queue in queues}, now.ms)
             followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
         over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
         followed.recover({name: None if ms is None else now.ms - (at_ms - ms) for name, ms in over_ms.items()})
-        due = followed.due(now, muted)
+        change = self._server_changes.get((profile, snapshot.server, snapshot.ns))
+        due = followed.due(now, muted, change)
         present = {queue.name: queue for queue in queues} if due else {}
 
-        def affected(name: str) -> Affected:
+        def affected(name: str, change: str) -> Affected:
             queue = present.get(name)
             if queue is None:
-                return Affected(name, None, None, "gone")
-            return Affected(name, queue.verdict.value, queue.depth, check.words(queue, at_ms, thresholds))
+                return Affected(name, None, None, f"queue {gone_words(change)}")
+            words = check.words(queue, at_ms, thresholds)
+            return Affected(name, queue.verdict.value, queue.depth, f"{change}; {words}" if change else words)
 
         def message(each: _Due, names: Sequence[str]) -> Message:
             return Message(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, snapshot.ns,
-                tuple(map(affected, names[:LISTED])), len(names), each.lasts_ms if self._is_patient else None,
+                tuple(affected(name, each.change) for name in names[:LISTED]), len(names),
+                each.lasts_ms if self._is_patient else None, is_gone=each.is_gone, change=each.change,
             )  # fmt: skip
 
         return [Telling(message(each, each.names), message(each, each.news) if each.news else None) for each in due]

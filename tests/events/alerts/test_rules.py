@@ -274,7 +274,9 @@ def test_a_queue_that_is_gone_has_no_trouble() -> None:
     watched.poll(stalled(), s=10)
 
     (message,) = watched.poll(s=100)
-    assert (message.state, message.as_json()["queues"][0]["reason"]) == ("resolved", "gone")
+    assert (message.state, message.as_json()["queues"][0]["reason"]) == (
+        "resolved", "queue gone (deleted, or lost with the server)",
+    )  # fmt: skip
 
 
 def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
@@ -508,13 +510,13 @@ def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> Non
     assert again.sent == []
     # One is over, one is gone, and one is over and again in trouble.
     over = again.poll(state("b"), stalled(name), s=100)
-    assert [(message.rule, message.state.value, message.count) for message in over] == [
-        ("stalled", "resolved", 2), ("depth > 5", "resolved", 2),
+    assert [(message.rule, [each.queue for each in message.queues], message.is_gone) for message in over] == [
+        ("stalled", ["a"], True), ("stalled", ["b"], False), ("depth > 5", ["a"], True), ("depth > 5", ["b"], False),
     ]  # fmt: skip
-    assert over[0].lasts_ms == (100 + 60 + 200) * 1000
-    assert [each.queue for each in over[0].queues] == ["b", "a"]
+    assert {message.lasts_ms for message in over[:2]} == {(100 + 60 + 200) * 1000}
+    assert said(over) == [("resolved", 1)] * 4
     again.poll(stalled("b"), stalled(name), s=100)
-    assert said(again.sent)[2:] == [("firing", 1), ("firing", 1)]
+    assert said(again.sent)[4:] == [("firing", 1), ("firing", 1)]
     # And it is over for good: the next run knows of the others only.
     assert restarted(again, tmp_path).poll(stalled("b"), stalled(name), s=200) == []
 
@@ -616,3 +618,71 @@ def test_names_of_muted_queues_that_are_gone_are_not_kept() -> None:
     watched.poll(state("b"), s=100)
     (followed,) = watched.rules._followed.values()
     assert (followed._muted_ms, *followed.names) == ({},)
+
+
+def info(run_id: str, uptime_s: int, *, s: int) -> ServerInfo:
+    return ServerInfo(run_id, uptime_s, "master", 0, at_ms=NOON_MS + s * 1000)
+
+
+def test_queues_that_a_server_lost_when_it_was_restarted_are_not_well() -> None:
+    watched = Watched(rule("trouble"))
+    before = info("a", 1_000, s=0)
+    queues = [stalled("a"), stalled("b"), stalled("c"), state("new")]
+    watched.poll(*queues, s=10, info=before)
+    watched.poll(*queues, s=5, info=before, failure=_GONE)
+    # The last one was created again, and is first watched.
+    again = state("c", Verdict.WATCHING, depth=1)
+    watched.poll(again, state("new"), s=120, info=info("b", 2, s=15))
+    watched.poll(state("c", depth=1), state("new"), s=60, info=info("b", 2, s=15))
+
+    gone, ended = watched.sent[1:]
+    assert gone.title == "rsmq-tui: ended: trouble (2 queues gone: the server was restarted)"
+    assert gone.text == "redis://shop:6379/0 rsmq: 2 queues: gone (the server was restarted), after 15 s: a, b"
+    assert gone.state == "resolved"
+    assert {each.reason for each in gone.queues} == {"queue gone (the server was restarted)"}
+    assert ended.title == "rsmq-tui: ended: trouble (the server was restarted)"
+    assert ended.text == "redis://shop:6379/0 rsmq: c: ended: the server was restarted, after 2m 15s"
+    assert ended.queues[0].reason == "the server was restarted; ok: nothing is wrong"
+
+
+def test_a_restart_that_info_shows_later_is_named() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
+    over = stalled("b", pending_since_ms=NOON_MS + 10_000)
+    watched.poll(over, s=9, info=info("a", 1_000, s=0))
+    watched.poll(over, s=20, info=info("b", 9, s=19))
+    watched.poll(state("b"), s=100, info=info("b", 9, s=19))
+
+    assert [message.title for message in watched.sent[1:]] == [
+        "rsmq-tui: ended: trouble (1 queue gone: the server was restarted)",
+        "rsmq-tui: ended: trouble (the server was restarted)",
+    ]
+
+
+def test_a_restart_before_or_after_the_end_of_trouble_is_not_its_reason() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
+    watched.poll(stalled("a"), stalled("b"), s=30, info=info("b", 1, s=10))
+    watched.poll(state("b"), s=20, info=info("b", 1, s=10))
+    watched.poll(state("b"), s=100, info=info("c", 1, s=60))
+
+    assert sorted(message.text for message in watched.sent[1:]) == [
+        "redis://shop:6379/0 rsmq: a: queue gone (deleted, or lost with the server), after 40 s",
+        "redis://shop:6379/0 rsmq: b: over, after 40 s",
+    ]
+
+
+def test_another_server_that_took_over_is_named() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled(), s=10, info=info("a", 1_000, s=0))
+    watched.poll(s=100, info=info("b", 5_000, s=10))
+
+    assert watched.sent[1].title == "rsmq-tui: ended: trouble (1 queue gone: another server took over)"
+
+
+def test_an_alert_of_an_earlier_run_ends_if_the_server_is_empty(tmp_path: Path) -> None:
+    watched = Watched(rule(), store=AlertStore(tmp_path))
+    watched.poll(stalled(), s=10)
+
+    (message,) = restarted(watched, tmp_path).poll(s=100)
+    assert message.text.startswith("redis://shop:6379/0 rsmq: orders: queue gone (deleted, or lost with the server)")
