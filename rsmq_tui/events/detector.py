@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
-from rsmq_tui.monitor.text import count, duration, plural, seconds
+from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
@@ -350,7 +350,7 @@ class QueueDetector:
         why = reason(queue, changed_ms, self._thresholds)
         lasted = "" if lasted_ms is None else f" for {duration(lasted_ms)}"
         # Its own time is that of the first change; those in between were not reported.
-        often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
+        often = _often(changes)
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"
         details = {
             "verdict": verdict.value,
@@ -429,18 +429,58 @@ def _shown(name: str, value: float) -> str:
     return "unlimited" if value == -1 else count(value)
 
 
-def _outage(answered_ms: int | None, lost_ms: int, failed_ms: int, back_ms: int) -> str:
-    """Say how long a server was lost: from its last answer at most, and from the first to the last failure at least.
+class Outage(NamedTuple):
+    """A time in which a server was lost: from ``lost_ms``, and before ``back_ms``.
 
-    ``answered_ms`` is None if it never answered before.
+    The last attempt failed at ``failed_ms``. Before, it answered at ``answered_ms``, None if it never did.
     """
-    least = duration(failed_ms - lost_ms) if failed_ms > lost_ms else ""
-    if answered_ms is None:
-        return f"at least {least}" if least else ""
-    most = duration(back_ms - answered_ms)
-    if least == most:
-        return most
-    return f"{least} to {most}" if least else f"at most {most}"
+
+    answered_ms: int | None
+    lost_ms: int
+    failed_ms: int
+    back_ms: int
+
+    @property
+    def words(self) -> str:
+        """How long it lasted: since the last answer at most, and from the first to the last failure at least."""
+        least = duration(self.failed_ms - self.lost_ms) if self.failed_ms > self.lost_ms else ""
+        if self.answered_ms is None:
+            return f"at least {least}" if least else ""
+        most = duration_up(self.back_ms - self.answered_ms)
+        if least == most:
+            return most
+        return f"{least} to {most}" if least else f"at most {most}"
+
+
+class OutageClock:
+    """Measures the outages of a server, from its answers and failures in the order of time."""
+
+    def __init__(self) -> None:
+        self.last: Outage | None = None
+        self._answered_ms: int | None = None
+        self._lost_ms: int | None = None
+        self._failed_ms = 0
+
+    def observe(self, at_ms: int, *, failed: bool, is_lost: bool) -> None:
+        """Record an attempt to poll one of the server's places; it is lost if no place can be polled."""
+        if failed:
+            self._failed_ms = at_ms
+            if is_lost and self._lost_ms is None:
+                self._lost_ms = at_ms
+            return
+        if self._lost_ms is not None:
+            self.last = Outage(self._answered_ms, self._lost_ms, self._failed_ms, at_ms)
+        self._answered_ms, self._lost_ms = at_ms, None
+
+
+def back_words(outage: Outage | None, changes: int) -> str:
+    """Say that a server answers again after an outage, None if its beginning is not known, and how often it changed."""
+    lasted = "" if outage is None else outage.words
+    return f"answers again{' after ' if lasted else ''}{lasted}{_often(changes)}"
+
+
+def _often(changes: int) -> str:
+    return f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
 
 
 class ServerDetector:
@@ -449,10 +489,7 @@ class ServerDetector:
     def __init__(self, server: str, *, was_lost: bool = False) -> None:
         self._server = server
         self._failures: dict[str, Failure | None] = {}
-        # The last attempts that failed and succeeded, and the last success before the server was reported as lost.
-        self._failed_ms = 0
-        self._answered_ms: int | None = None
-        self._answered_before_ms: int | None = None
+        self._outages = OutageClock()
         self._link = Hysteresis(reported=was_lost)
         self._info: ServerInfo | None = None
         self._evicted = 0
@@ -471,33 +508,23 @@ class ServerDetector:
     def observe(self, place: str, failure: Failure | None, at_ms: int) -> list[Event]:
         """Record whether a place could be polled. The server is lost when no place can."""
         self._failures[place] = failure
-        last_failed_ms, last_answered_ms = self._failed_ms, self._answered_ms
-        if failure is not None:
-            self._failed_ms = at_ms
-        else:
-            self._answered_ms = at_ms
         is_lost = all(one is not None for one in self._failures.values())
+        self._outages.observe(at_ms, failed=failure is not None, is_lost=is_lost)
         link, found = self._link, []
-        if is_lost is not link.value and link.change(is_lost, at_ms, last_answered_ms if is_lost else last_failed_ms):
+        if is_lost is not link.value and link.change(is_lost, at_ms):
             words = f"its connection comes and goes: reported again after no change for {duration(FLAP_SPAN_MS)}"
             details = {"lost": is_lost, "changes": link.changes}
             found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
         was_flapping = link.is_flapping
         if link.changes and (link.reported is not link.value or was_flapping) and link.is_settled(at_ms, 0):
-            lost_ms, changed_ms, after_ms = link.reported_ms, link.changed_ms, link.after_ms
-            changes = link.tell()
-            often = f" ({count(changes)} changes since it was reported)" if changes > 2 else ""
+            changed_ms, changes = link.changed_ms, link.tell()
             if is_lost:
-                self._answered_before_ms = after_ms
                 why = "no answer" if failure is None else failure.sentence
                 facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
-                words = f"does not answer: {why}{often}"
+                words = f"does not answer: {why}{_often(changes)}"
                 found.append(self._event(changed_ms, EventKind.LOST, Severity.ERROR, words, facts))
             else:
-                lasted = ""
-                if lost_ms is not None:
-                    lasted = _outage(self._answered_before_ms, lost_ms, after_ms or lost_ms, changed_ms)
-                words = f"answers again{' after ' if lasted else ''}{lasted}{often}"
+                words = back_words(self._outages.last, changes)
                 found.append(self._event(changed_ms, EventKind.BACK, Severity.INFO, words, {"changes": changes}))
         return found
 

@@ -12,6 +12,8 @@ SENTENCE_MAX = 300
 
 # 9,999 years: a score that was set by hand may be any number.
 _CALENDAR_MS = 315_537_897_600_000
+# The unit to which ``duration`` rounds below each limit, in ms.
+_ROUNDED_MS = ((1_000, 1), (600_000, 1_000), (86_400_000, 60_000), (86_400_000_000, 3_600_000))
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
 _MARKS = {"Mn", "Mc", "Me"}
@@ -76,6 +78,12 @@ def duration(ms: float | None) -> str:
     if minutes:
         return f"{minutes}m {s}s" if minutes < 10 else f"{minutes}m"
     return f"{s} s"
+
+
+def duration_up(ms: int) -> str:
+    """Format a duration as ``duration`` does, rounded up: an upper bound stays one."""
+    unit_ms = next((unit_ms for most_ms, unit_ms in _ROUNDED_MS if ms < most_ms), 86_400_000)
+    return duration(-(-ms // unit_ms) * unit_ms)
 
 
 def ago(ms: float | None) -> str:

@@ -397,9 +397,11 @@ def test_an_outage_lasted_from_the_last_answer_at_most_and_between_the_failures_
     assert back(1_000, 32_000) == "answers again after 31 s to 1m 2s"
     assert back(1_000, 61_000) == "answers again after 1m 0s to 1m 2s"
     assert back(32_000) == "answers again after at most 1m 2s"
-    assert back(200, 7_270_000, at_ms=7_271_000) == "answers again after 2h 1m"
+    assert back(200, 7_270_000, at_ms=7_271_000) == "answers again after 2h 1m to 2h 2m"
     # The first attempt waited for 3 s in vain: the server may have been gone since it answered last.
     assert back(4_000, 17_000, at_ms=20_000) == "answers again after 13 s to 20 s"
+    # A bound is rounded so that it stays one.
+    assert back(6_200, 11_500, at_ms=11_700) == "answers again after 5 s to 12 s"
 
 
 def test_an_outage_before_the_first_answer_has_no_known_beginning() -> None:
@@ -441,6 +443,19 @@ def test_a_connection_that_comes_and_goes_is_told_as_flapping() -> None:
     assert (last.at_ms, last.text) == (
         59_000, "does not answer: connection refused (56 changes since it was reported)",
     )  # fmt: skip
+    # It is up again, and was for a second before each failure.
+    (back,) = [*server.observe("", None, 121_000), *server.observe("", None, 181_000)]
+    assert back.text == "answers again after 1m 0s to 1m 3s"
+
+
+def test_answers_between_outages_are_no_part_of_an_outage() -> None:
+    server = ServerDetector(SERVER)
+    failing = {*range(10, 22), *range(63, 91), *range(95, 100)}
+    found = [event for s in range(200) for event in server.observe("", LOST if s in failing else None, 1_000 * s)]
+
+    assert [event.text for event in found if event.kind == "back"] == [
+        "answers again after 11 s to 13 s", "answers again after 27 s to 29 s", "answers again after 4 s to 6 s",
+    ]  # fmt: skip
 
 
 INFO = ServerInfo("a" * 40, 1_000, "master", 0, at_ms=NOON_MS)

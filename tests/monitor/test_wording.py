@@ -19,6 +19,18 @@ def test_none_is_a_dash(say: Callable[[None], str]) -> None:
 
 
 WORDS: dict[Callable[[Any], str], list[tuple[float, str]]] = {
+    text.duration_up: [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (SECOND, "1 s"),
+        (11_700, "12 s"),
+        (9 * MINUTE + 59_001, "10m"),
+        (HOUR, "1h 0m"),
+        (2 * HOUR + 1, "2h 1m"),
+        (DAY - 1, "1d 0h"),
+        (3 * DAY + 1, "3d 1h"),
+        (1000 * DAY + 1, "1,001d"),
+    ],
     text.duration: [
         (-5000, "0 ms"),
         (0, "0 ms"),

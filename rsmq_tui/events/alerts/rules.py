@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis, ServerChange, server_change
+from rsmq_tui.events.detector import Hysteresis, OutageClock, ServerChange, back_words, server_change
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration, is_named
@@ -166,7 +166,8 @@ class _Now:
 class _Due(NamedTuple):
     """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time.
 
-    ``is_gone`` and ``change`` are those of ``Message``.
+    ``is_gone`` and ``change`` are those of ``Message``. ``changes`` is how often the condition of the first name
+    changed since it was reported last.
     """
 
     state: AlertState
@@ -175,6 +176,7 @@ class _Due(NamedTuple):
     lasts_ms: int
     is_gone: bool = False
     change: str = ""
+    changes: int = 0
 
 
 class _Followed:
@@ -250,7 +252,7 @@ class _Followed:
 
     def lose(self, names: Set[str], now_ms: int) -> None:
         """Record that queues no longer exist: they are in no trouble."""
-        self.observe([(name, False) for name in names], now_ms)
+        self.observe([(name, False) for name in sorted(names)], now_ms)
         self._gone |= names
 
     def recover(self, over_ms: Mapping[str, int | None]) -> None:
@@ -349,6 +351,7 @@ class _Followed:
 
     def _tell(self, state: AlertState, names: Sequence[str], now: _Now) -> _Due:
         lasts_ms, since_ms = 0, {}
+        changes = self._conditions[names[0]].changes
         for name in names:
             known = self._conditions[name]
             # How long it lasted: counted from its beginning, or else from when it was reported.
@@ -358,10 +361,11 @@ class _Followed:
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
             known.tell()
             self._settle(name, known)
-        if self._store is None:
-            return _Due(state, names, names, lasts_ms)
-        note = self._store.begin if state is AlertState.FIRING else self._store.end
-        return _Due(state, names, note(self._topic, since_ms, now.wall_ms), lasts_ms)
+        news = names
+        if self._store is not None:
+            note = self._store.begin if state is AlertState.FIRING else self._store.end
+            news = note(self._topic, since_ms, now.wall_ms)
+        return _Due(state, names, news, lasts_ms, changes=changes)
 
     def _settle(self, name: str, known: Hysteresis) -> None:
         """Wait for the next change of a condition; one that does not hold is no longer tracked."""
@@ -402,6 +406,7 @@ class AlertRules:
         self._server_changes: dict[tuple[str, ...], ServerChange] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
+        self._outages: dict[tuple[str, str], OutageClock] = {}
 
     def apply(
         self,
@@ -507,27 +512,34 @@ class AlertRules:
         """Apply a rule to a server, from the states of its places."""
         places = self._of_servers.setdefault((rule.name, snapshot.server), {})
         place = snapshot.place, snapshot.ns
+        outages = self._outages.setdefault((rule.name, snapshot.server), OutageClock())
         if rule.when.what == SERVER_GONE:
             failure = snapshot.link.failure
             places[place] = failure is not None
             # It is gone if none of its places can be polled.
             holds: bool | None = all(places.values())
+            outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
             why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
-            over = "answers again after {}"
         else:
             places[place] = _is_near(rule.when, snapshot) if answered else None
             known = [value for value in places.values() if value is not None]
             holds = any(known) if known else None
             why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"
-            over = "its memory is no longer filling up, after {}"
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
         followed = self._follow(topic, rule, now)
         followed.observe([("", holds)], now.ms)
         found = []
         for each in followed.due(now, ()):
+            lasts_ms, words, outage = each.lasts_ms, why, outages.last
+            if each.state is AlertState.RESOLVED:
+                words = f"its memory is no longer filling up, after {duration(lasts_ms)}"
+                if rule.when.what == SERVER_GONE and outage is None:
+                    words = f"answers again, {duration(lasts_ms)} after it was lost"
+                elif rule.when.what == SERVER_GONE:
+                    words = back_words(outage, each.changes)
             message = Message(
-                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=each.lasts_ms,
-                reason=over.format(duration(each.lasts_ms)) if each.state is AlertState.RESOLVED else why,
+                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=lasts_ms,
+                reason=words,
             )  # fmt: skip
             found.append(Telling(message, message if each.news else None))
         return found

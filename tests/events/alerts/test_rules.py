@@ -11,7 +11,7 @@ import pytest
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message
 from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
 from rsmq_tui.events.alerts.store import KEPT_MS, AlertStore
-from rsmq_tui.events.detector import QueueDetector
+from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import EventKind
 from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
@@ -294,7 +294,22 @@ def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     assert message.as_json()["queues"] == []
 
     watched.poll(place="one", s=100)
-    assert watched.sent[1].text.startswith("redis://shop:6379/0: answers again after 1m 59s")
+    assert watched.sent[1].text == "redis://shop:6379/0: answers again after 1m 58s to 2m 1s"
+
+
+def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None:
+    watched, server = Watched(rule("server gone")), ServerDetector(SERVER)
+    logged: list[str] = []
+    # Two outages, and one alert: answers between them did not last.
+    for seconds, failure in ((10, None), (12, _GONE), (41, None), (28, _GONE), (100, None)):
+        for _ in range(seconds):
+            logged += [event.text for event in server.observe("", failure, watched.s * 1000)]
+            watched.poll(failure=failure)
+    back = [text for text in logged if text.startswith("answers")]
+
+    assert back == ["answers again after 11 s to 13 s", "answers again after 27 s to 29 s"]
+    (message,) = watched.sent[1:]
+    assert message.text == f"{SERVER}: {back[1]} (3 changes since it was reported)"
 
 
 def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
@@ -562,7 +577,7 @@ def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
     watched.poll(failure=_GONE, s=10)
     again = restarted(watched, tmp_path)
     (message,) = again.poll(s=100)
-    assert message.text == "redis://shop:6379/0: answers again after 1m 10s"
+    assert message.text == "redis://shop:6379/0: answers again, 1m 10s after it was lost"
 
 
 def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(tmp_path: Path) -> None:
