@@ -26,6 +26,10 @@ _SAME_MS = 5_000
 _SAME_OF_KIND_MS = {
     # Flapping that is over is not reported again within this time.
     EventKind.FLAPPING: QUEUE_FLAP_SPAN_MS,
+    # Lists are found by a search, which begins a minute after the last one ended. Other queues are told apart by when
+    # they were created.
+    EventKind.CREATED: 120_000,
+    EventKind.DELETED: 120_000,
     EventKind.BACK: 35_000,
     EventKind.RESTARTED: 45_000,
     EventKind.FAILOVER: 45_000,
