@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
-from rsmq_tui.events.model import Event
+from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
@@ -203,6 +203,35 @@ async def test_the_overview_shows_events_of_its_own_servers_only(source: Scripte
         assert "another" not in shown
         await pilot.press("L")
         await until(pilot, lambda: "of another server" in text_of(app_of(pilot)), "the log has all")
+
+
+async def test_a_restart_stays_on_the_overview_for_a_minute(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=44) as pilot:
+        snapshot = app_of(pilot).dashboard.snapshot
+        assert snapshot is not None
+
+        def at(s: int, text: str, severity: str, queue: str | None = "orders") -> Event:
+            at_ms, severe = START_MS + s * 1_000, Severity(severity)
+            found = event(queue=queue, at_ms=at_ms, text=text, same=text, severity=severe, kind=EventKind.FLAPPING)
+            return replace(found, server=snapshot.server, ns=snapshot.ns if queue else "")
+
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write([
+                at(1, "answers again", "info", None), at(1, "restarted", "warning", None),
+                at(2, "was lost", "warning"), at(3, "stalled", "error"), at(4, "flaps", "warning"),
+                *(at(5 + number, f"created {number}", "info") for number in range(3)),
+            ])  # fmt: skip
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == 8, "all are in the log")
+
+        async def shown(s: int) -> list[str]:
+            queues = [queue_of("mail"), queue_of("orders")]
+            await play(pilot, source, poll_of(source, queues, START_MS + s * 1_000))
+            return [line.split()[-1] for line in lines_of(pilot.app.screen.query_one("#last-events", LastEvents))]
+
+        assert await shown(9) == ["flaps", "stalled", "restarted"]
+        assert await shown(61) == ["flaps", "stalled", "lost"]
+        assert await shown(65) == ["2", "1", "0"]
 
 
 async def test_there_are_none_on_a_low_overview(source: ScriptedSource, tmp_path: Path) -> None:

@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 _NEWS_S = 0.5
 # The terminal height from which the overview shows the last events, and how many it shows.
 LINES_FROM, LINES = 40, 3
+# For this time, what happened to the server stays among the last events, and then what is worse: a restart is followed
+# by many events of its queues.
+_KEPT_MS = 60_000
 # A replay shows what happened in this time before its position.
 REPLAY_SPAN_MS = 15 * 60_000
 
 _TOKENS = {"error": "verdict-stalled", "warning": "verdict-growing", "info": "muted"}
+_RANKS = {"info": 0, "warning": 1, "error": 2}
 _TEXT_TOKENS = {**_TOKENS, "info": ""}
 
 
@@ -254,12 +258,18 @@ class LastEvents(Painted):
             for event in events
             if event.server in servers and (event.queue is None or (event.server, event.ns) in namespaces)
         )
-        self._events = sorted(shown, key=lambda event: event.at_ms)[-LINES:]
         self._at_ms = _now_ms(dashboard, snapshot)
+        kept = sorted(shown, key=self._importance)[-LINES:]
+        self._events = sorted(kept, key=lambda event: event.at_ms)
         self.display = bool(self._events)
         if self.display:
             self.styles.height = len(self._events)
             self.repaint()
+
+    def _importance(self, event: "Event") -> tuple[bool, bool, int, int]:
+        """Order events by how long they stay; those of the same importance by their time."""
+        rank = 0 if self._at_ms - event.at_ms >= _KEPT_MS else _RANKS[event.severity.value]
+        return rank > 0, event.ns == "" and rank > 0, rank, event.at_ms
 
     def paint(self) -> list[Strip]:
         """Paint one event a line, the newest first."""
