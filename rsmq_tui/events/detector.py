@@ -134,6 +134,9 @@ class QueueDetector:
         self._last_ms: int | None = None
         self._at_ms: int | None = None
         self._was_lost = False
+        # The last INFO, and whether the server was restarted between the two polls that are compared.
+        self._info: ServerInfo | None = None
+        self._was_restarted = False
         self._begin_ms = 0
         # The queues that are or were in trouble; and those whose verdict is not reported yet, with their last state
         # before it.
@@ -151,6 +154,10 @@ class QueueDetector:
             return []
         at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last
         self._last, self._last_ms, self._at_ms = queues, self._at_ms, at_ms
+        change = server_change(self._info, snapshot.info)
+        self._info = snapshot.info or self._info
+        # INFO may show a restart some polls later: which of them it was before is not certain then.
+        self._was_restarted = change is not None and change.is_restart and change.until_ms >= (self._last_ms or 0)
         found: list[Event] = []
         if last is None:
             self._begin_ms = at_ms
@@ -197,6 +204,7 @@ class QueueDetector:
                 if before.verdict is not after.verdict
                 or before[_ATTRIBUTES] != after[_ATTRIBUTES]
                 or (not before.depth) is not (not after.depth)
+                or self._was_restarted
             ]
         for before, after in pairs:
             if before is not after:
@@ -210,6 +218,20 @@ class QueueDetector:
         self._watched -= known.keys()
         again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
                  and before.created_ms != after.created_ms]  # fmt: skip
+        if self._was_restarted:
+            shrunk = {after.name: before for before, after in pairs if _lost_some(before, after)}
+            found += self._many(
+                [after for _, after in pairs if after.name in shrunk], at_ms, EventKind.SHRUNK,
+                lambda queue: _shrunk(shrunk[queue.name], queue), of_many="shrunk with the restart of the server",
+                is_loss=True,
+            )  # fmt: skip
+            found += self._many(
+                # A list of which searches found no key was empty.
+                [queue for queue in known.values() if queue.created_ms is not None], at_ms, EventKind.DELETED,
+                partial(_deleted, how="lost with the restart of the server"),
+                of_many="lost with the restart of the server", is_loss=True,
+            )  # fmt: skip
+            known = {name: queue for name, queue in known.items() if queue.created_ms is None}
         found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
         found += self._many(created, at_ms, EventKind.CREATED, _created)
         found += self._again(again, at_ms, are_all=len(again) == len(last))
@@ -229,18 +251,29 @@ class QueueDetector:
 
     def _again(self, queues: Sequence[QueueState], at_ms: int, *, are_all: bool) -> list[Event]:
         """Report queues that were deleted and created again; several after a restart are one event."""
-        if len(queues) <= 1 or not (are_all or self._was_lost):
-            return self._many(queues, at_ms, EventKind.CREATED, lambda _: "deleted, and created again")
+        what = f"{'lost with the restart of the server' if self._was_restarted else 'deleted'}, and created again"
+        if len(queues) <= 1 or not (are_all or self._was_lost or self._was_restarted):
+            return self._many(queues, at_ms, EventKind.CREATED, lambda _: what, is_loss=self._was_restarted)
         names = [queue.name for queue in queues[:_NAMED]]
-        number = plural(len(queues), "queue")
-        words = f"{number} deleted, and created again, as if the server had lost its data: {_some(names)}"
+        if not self._was_restarted:
+            what += ", as if the server had lost its data"
+        words = f"{plural(len(queues), 'queue')} {what}: {_some(names)}"
         details = {"queues": len(queues), "names": names}
         same = str(len(queues))
         return [self._event(at_ms, None, EventKind.CREATED, Severity.WARNING, words, details=details, same=same)]
 
     def _many(
-        self, queues: Iterable[QueueState], at_ms: int, kind: EventKind, text: Callable[[QueueState], str]
+        self,
+        queues: Iterable[QueueState],
+        at_ms: int,
+        kind: EventKind,
+        text: Callable[[QueueState], str],
+        *,
+        of_many: str = "",
+        is_loss: bool = False,
     ) -> list[Event]:
+        """Report the same of some queues, or of many as one event, whose text is then ``of_many``, or else the kind."""
+        severity = Severity.WARNING if is_loss else Severity.INFO
         some = list(queues)
         if len(some) <= _ONE_BY_ONE:
             return [
@@ -248,7 +281,7 @@ class QueueDetector:
                     at_ms,
                     queue.name,
                     kind,
-                    Severity.INFO,
+                    severity,
                     text(queue),
                     details=_facts(queue),
                     same=str(queue.created_ms),
@@ -256,9 +289,9 @@ class QueueDetector:
                 for queue in some
             ]
         names = [queue.name for queue in some[:_NAMED]]
-        words = f"{plural(len(some), 'queue')} {kind}: {_some(names)}"
+        words = f"{plural(len(some), 'queue')} {of_many or kind}: {_some(names)}"
         details = {"queues": len(some), "names": names}
-        return [self._event(at_ms, None, kind, Severity.INFO, words, details=details, same=str(len(some)))]
+        return [self._event(at_ms, None, kind, severity, words, details=details, same=str(len(some)))]
 
     def _compare_queue(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
         if before.verdict is not after.verdict:
@@ -267,6 +300,8 @@ class QueueDetector:
             self._compare_attributes(before, after, at_ms, found)
         if before.depth and after.depth == 0 and after.name in self._filled:
             self._filled.discard(after.name)
+            if self._was_restarted and _lost_some(before, after):
+                return
             words = f"empty; it held {plural(before.depth, 'message')} at the previous poll"
             details = {"depth": before.depth}
             found.append(self._event(at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details=details))
@@ -417,10 +452,28 @@ def _created(queue: QueueState) -> str:
     return "appeared" if queue.created_ms is None else "created"
 
 
-def _deleted(queue: QueueState) -> str:
+def _deleted(queue: QueueState, how: str | None = None) -> str:
     # A list without items has no key, so whether it was deleted is unknown.
     held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the previous poll"
-    return f"{'gone' if queue.created_ms is None else 'deleted'}{held}"
+    return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{held}"
+
+
+def _lost_some(before: QueueState, after: QueueState) -> bool:
+    """Return whether a queue holds fewer messages since a restart of its server, other than by a few deletes.
+
+    A count of sent messages that has fallen proves that messages are lost. Without one, the depth has to be halved:
+    consumers may have taken messages between the polls.
+    """
+    if before.depth is None or after.depth is None or before.created_ms != after.created_ms:
+        return False
+    if before.totalsent is not None and after.totalsent is not None:
+        return after.depth < before.depth and after.totalsent < before.totalsent
+    return after.depth * 2 < before.depth
+
+
+def _shrunk(before: QueueState, after: QueueState) -> str:
+    fewer, held = (before.depth or 0) - (after.depth or 0), plural(before.depth or 0, "message")
+    return f"{count(fewer)} of {held} fewer since the restart of the server"
 
 
 def _shown(name: str, value: float) -> str:

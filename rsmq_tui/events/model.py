@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     CREATED = "created"
     DELETED = "deleted"
     EMPTIED = "emptied"
+    SHRUNK = "shrunk"
     ATTRIBUTES = "attributes"
     LOST = "lost"
     BACK = "back"

@@ -32,6 +32,7 @@ _SAME_OF_KIND_MS = {
     EventKind.DELETED: 120_000,
     EventKind.BACK: 35_000,
     EventKind.RESTARTED: 45_000,
+    EventKind.SHRUNK: 45_000,
     EventKind.FAILOVER: 45_000,
     EventKind.ROLE: 45_000,
     EventKind.EVICTED: 60_000,

@@ -503,3 +503,66 @@ def test_snapshots_of_one_poll_are_compared_by_identity() -> None:
     first = polled(stalled())
     watching.observe(first)
     assert watching.observe(first) == []
+
+
+def restarted_between(
+    watching: QueueDetector, before: Sequence[QueueState], after: Sequence[QueueState]
+) -> list[Event]:
+    """The events of a server that is restarted between the polls of these queues."""
+    watching.observe(polled(*before, info=INFO))
+    watching.observe(polled(*before, info=INFO, failure=LOST, s=1))
+    again = ServerInfo("b" * 40, 2, "master", 0, at_ms=NOON_MS + 5_000)
+    found = watching.observe(polled(*after, info=again, s=5))
+    assert watching.observe(polled(*after, info=again, s=6)) == []
+    return found
+
+
+def test_queues_that_are_lost_with_a_restart_are_a_warning() -> None:
+    queues = [state("a", depth=7), state("b", created_ms=None), state("c", depth=3)]
+    found = restarted_between(detector(), queues, [state("c", created_ms=2)])
+
+    assert [(event.kind.value, event.severity.value, event.queue, event.text) for event in found] == [
+        ("deleted", "warning", "a", "lost with the restart of the server, with 7 messages at the previous poll"),
+        ("deleted", "info", "b", "gone, with 0 messages at the previous poll"),
+        ("created", "warning", "c", "lost with the restart of the server, and created again"),
+    ]
+    found = restarted_between(detector(), [state(f"q{number}") for number in range(60)], [])
+    assert [event.text for event in found] == ["60 queues lost with the restart of the server: q0, q1, q10, …"]
+    # One poll later, somebody deletes a queue.
+    watching = detector()
+    restarted_between(watching, [state("a", depth=7)], [state("a", depth=7)])
+    (event,) = watching.observe(polled(s=7))
+    assert event.text == "deleted, with 7 messages at the previous poll"
+
+
+def test_several_queues_that_a_restart_lost_and_programs_created_again_are_one_event() -> None:
+    queues = [state(name) for name in "abc"]
+    (found,) = restarted_between(detector(), queues, [state("a"), *(state(name, created_ms=2) for name in "bc")])
+    assert found.text == "2 queues lost with the restart of the server, and created again: b, c"
+
+
+def test_messages_that_are_fewer_since_a_restart_are_a_warning() -> None:
+    filled: dict[str, Any] = {"kind": "list", "created_ms": None, "idle_since_ms": NOON_MS - 90_000}
+    found = restarted_between(
+        detector(),
+        [state("counted", depth=9, totalsent=90), state("drained", depth=9, totalsent=90),
+         state("emptied", depth=2000, **filled), state("halved", depth=2000, **filled),
+         state("taken", depth=2000, **filled)],
+        [state("counted", depth=8, totalsent=80), state("drained", depth=1, totalsent=91),
+         state("emptied", depth=0, **filled), state("halved", depth=400, **filled),
+         state("taken", depth=1900, **filled)],
+    )  # fmt: skip
+
+    assert [(event.kind.value, event.severity.value, event.queue, event.text) for event in found] == [
+        ("shrunk", "warning", "counted", "1 of 9 messages fewer since the restart of the server"),
+        ("shrunk", "warning", "emptied", "2,000 of 2,000 messages fewer since the restart of the server"),
+        ("shrunk", "warning", "halved", "1,600 of 2,000 messages fewer since the restart of the server"),
+    ]
+
+
+def test_a_restart_that_info_shows_later_is_no_reason_of_what_polls_see_then() -> None:
+    watching = detector()
+    for s in range(9):
+        watching.observe(polled(state("a", depth=7), info=INFO, s=s))
+    (found,) = watching.observe(polled(info=ServerInfo("b" * 40, 9, "master", 0, at_ms=NOON_MS + 12_000), s=12))
+    assert found.text == "deleted, with 7 messages at the previous poll"
