@@ -67,13 +67,18 @@ async def _follow(
     is_ascii: bool,
     interrupts: Interrupts,
 ) -> int:
-    servers: dict[str, ServerDetector] = {}
+    servers: dict[str, tuple[ServerDetector, str]] = {}
     watched = []
     for name, place in places:
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         informs = place.server not in servers
-        server = servers.setdefault(place.server, ServerDetector(place.server))
-        overview = PlainOverview(name, place.title, place.profile.thresholds, server, informs=informs)
+        # A server that several profiles have is named by the first one; the only place has no name.
+        server, server_name = servers.setdefault(
+            place.server, (ServerDetector(place.server), name and place.profile.name)
+        )
+        overview = PlainOverview(
+            name, place.title, place.profile.thresholds, server, server_name=server_name, informs=informs
+        )
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
     say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
     return await run_until_ended(
@@ -105,7 +110,8 @@ class PlainOverview:
     """Converts the snapshots of one place to lines: all its queues at first, then the changes.
 
     Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
-    the places of one server, one of which ``informs`` it of restarts. ``clock`` is the monotonic clock of the
+    the places of one server, one of which ``informs`` it of restarts; lines about it have its ``server_name``, or else
+    its address. ``clock`` is the monotonic clock of the
     snapshots, in seconds.
     """
 
@@ -116,10 +122,11 @@ class PlainOverview:
         thresholds: Thresholds,
         server: ServerDetector,
         *,
+        server_name: str = "",
         informs: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._name, self._title = name, title
+        self._name, self._title, self._server_name = name, title, server_name
         self._thresholds = thresholds
         self._server = server
         self._informs = informs
@@ -208,6 +215,8 @@ class PlainOverview:
         return f"{queue.verdict} {queue.name}{place}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
 
     def _event(self, event: Event, now_ms: int) -> str:
-        about = self._name or event.server if event.queue is None else event.queue
+        # Any of its places may find what happened to the server.
+        of_many = self._name if event.ns else self._server_name
+        about = of_many or event.server if event.queue is None else event.queue
         place = f" on {self._name}" if self._name and event.queue is not None else ""
         return f"{short_clock(event.at_ms, now_ms)} {about}{place}: {event.text}"

@@ -96,7 +96,8 @@ def test_counts_are_told_once_a_minute_if_they_changed_by_a_tenth(overview: Plai
 
 
 def test_several_places_are_named() -> None:
-    overview = PlainOverview("prod-eu", "namespace rsmq", Thresholds(), ServerDetector(SERVER))
+    server = ServerDetector(SERVER)
+    overview = PlainOverview("prod-eu", "namespace rsmq", Thresholds(), server, server_name="prod-eu")
     first = overview.observe(polled(state("orders")))
     assert first == ["prod-eu: 1 queue, none in trouble", "ok orders on prod-eu: 0 ready, 0 hidden; empty"]
     assert at(overview.observe(polled(state("orders"), state("mails"), s=1))) == ["mails on prod-eu: created"]
@@ -106,7 +107,8 @@ def test_several_places_are_named() -> None:
 def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None:
     server = ServerDetector(SERVER)
     queues, lists = (
-        PlainOverview(name, name, Thresholds(), server, clock=lambda: 1.0) for name in ("shop", "shop lists")
+        PlainOverview(name, name, Thresholds(), server, server_name="shop", clock=lambda: 1.0)
+        for name in ("shop", "shop lists")
     )
     queues.observe(polled(state("orders")))
     lists.observe(polled(state("mails")))
@@ -121,6 +123,22 @@ def test_a_place_that_cannot_be_read_is_told_though_its_server_answers() -> None
     ]
     assert printed == ["shop: does not answer: connection refused"]
     assert len([*lists.observe(polled(state("mails"), s=20)), *queues.observe(polled(state("orders"), s=20))]) == 1
+
+
+@pytest.mark.parametrize("server_name", ["shop", ""])
+def test_what_happens_to_a_server_has_one_name_whichever_place_finds_it(server_name: str) -> None:
+    server = ServerDetector(SERVER)
+    queues, lists = (
+        PlainOverview(name, name, Thresholds(), server, server_name=server_name, clock=lambda: 1.0)
+        for name in ("rsmq", "lists")
+    )
+    for each in (queues, lists):
+        each.observe(polled(state("orders")))
+    printed = [line for each in (lists, queues) for line in at(each.observe(polled(failure=_FAILURE, s=1)))]
+    printed += [line for each in (lists, queues) for line in at(each.observe(polled(state("orders"), s=9)))]
+
+    about = server_name or SERVER
+    assert printed == [f"{about}: does not answer: connection refused", f"{about}: answers again after at most 9 s"]
 
 
 def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: Redis) -> None:
