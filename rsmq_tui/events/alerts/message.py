@@ -107,17 +107,24 @@ class Message:
             return self.reason
         is_over = self.state is AlertState.RESOLVED
         lasted = "" if self.lasts_ms is None else f", {'after' if is_over else 'for'} {duration(self.lasts_ms)}"
+        if self.change and not self.is_gone:
+            # Whether that is the reason is not known: consumers may have emptied it.
+            ended = f"ended{lasted.removeprefix(',')}; {self.change} meanwhile"
+        else:
+            ended = f"over{lasted}"
         if self.count == 1:
             affected = self.queues[0]
-            ended = f"ended: {self.change}" if self.change else "over"
-            words = affected.reason if self.is_gone or not is_over else ended
-            return f"{printable(affected.queue, _NAME_MAX)}: {words}{lasted}"
+            words = f"{affected.reason}{lasted}" if self.is_gone or not is_over else ended
+            return f"{printable(affected.queue, _NAME_MAX)}: {words}"
         names = ", ".join(printable(affected.queue, _NAME_MAX) for affected in self.queues[:_NAMED])
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
-        what = f"{self.when} {f'ended: {self.change}' if self.change else 'is over'}" if is_over else self.when
         if self.is_gone:
-            what = gone_words(self.change)
-        return f"{plural(self.count, 'queue')}: {what}{lasted}: {names}{more}"
+            what = f"{gone_words(self.change)}{lasted}"
+        elif is_over:
+            what = f"{self.when} {'' if self.change else 'is '}{ended}"
+        else:
+            what = f"{self.when}{lasted}"
+        return f"{plural(self.count, 'queue')}: {what}: {names}{more}"
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; queues are named as commands name them."""

@@ -656,8 +656,19 @@ def test_queues_that_a_server_lost_when_it_was_restarted_are_not_well() -> None:
     assert gone.state == "resolved"
     assert {each.reason for each in gone.queues} == {"queue gone (the server was restarted)"}
     assert ended.title == "rsmq-tui: ended: trouble (the server was restarted)"
-    assert ended.text == "redis://shop:6379/0 rsmq: c: ended: the server was restarted, after 2m 15s"
+    assert ended.text == "redis://shop:6379/0 rsmq: c: ended after 2m 15s; the server was restarted meanwhile"
     assert ended.queues[0].reason == "the server was restarted; ok: nothing is wrong"
+
+
+def test_several_queues_whose_trouble_ended_with_a_restart() -> None:
+    watched = Watched(rule("trouble"))
+    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
+    watched.poll(state("a"), state("b"), s=100, info=info("b", 1, s=10))
+
+    (message,) = watched.sent[1:]
+    assert message.text == (
+        "redis://shop:6379/0 rsmq: 2 queues: trouble ended after 10 s; the server was restarted meanwhile: a, b"
+    )
 
 
 def test_a_restart_that_info_shows_later_is_named() -> None:
