@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsmq_tui.files import locked, read_json, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
@@ -123,12 +123,20 @@ class Known:
     problem: str | None = None
 
 
+class _Seen(NamedTuple):
+    """A queue with ready messages, as the file has it. Older files have no ``created_ms``."""
+
+    totalrecv: int | None
+    since_ms: int
+    created_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The content of the file: ``queues`` has (totalrecv, since_ms) of those with ready messages at ``at_ms``."""
+    """The content of the file: ``queues`` are those that had ready messages at ``at_ms``."""
 
     at_ms: int
-    queues: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    queues: dict[str, _Seen] = field(default_factory=dict)
 
 
 class LastSeen:
@@ -156,7 +164,7 @@ class LastSeen:
         except OSError as error:
             problem = f"{self.path.parent} cannot be written: {error.strerror or type(error).__name__}"
             return Known({}, problem=problem)
-        return Known({name: since_ms for name, (_, since_ms) in now.queues.items()}, is_first=earlier is None)
+        return Known({name: seen.since_ms for name, seen in now.queues.items()}, is_first=earlier is None)
 
     def _read(self, at_ms: int) -> _Record | None:
         try:
@@ -164,7 +172,7 @@ class LastSeen:
             if (found["server"], found["ns"]) != (self._server, self._ns):
                 return None
             queues = {str(name): _entry(*entry) for name, entry in found["queues"].items()}
-            record = _Record(_entry(None, found["at_ms"])[1], queues)
+            record = _Record(_entry(None, found["at_ms"]).since_ms, queues)
         except FileNotFoundError:
             return None
         except (ValueError, TypeError, LookupError, AttributeError):
@@ -178,24 +186,28 @@ class LastSeen:
             write(json.dumps(fields))
 
 
-def _entry(totalrecv: Any, since_ms: Any) -> tuple[int | None, int]:
+def _entry(totalrecv: Any, since_ms: Any, created_ms: Any = None) -> _Seen:
     """Return an entry of the file; raises TypeError or ValueError if it is invalid."""
-    if not isinstance(since_ms, int) or not (totalrecv is None or isinstance(totalrecv, int)):
+    if not isinstance(since_ms, int) or not all(isinstance(each, int | None) for each in (totalrecv, created_ms)):
         raise TypeError
     if not 0 <= since_ms <= _LAST_MS:
         raise ValueError
-    return totalrecv, since_ms
+    return _Seen(totalrecv, since_ms, created_ms)
 
 
 def _followed(earlier: _Record | None, at_ms: int, queues: Sequence[QueueState]) -> _Record:
-    """Return the new record: a queue keeps its time as long as its receive counter does not change."""
+    """Return the new record: a queue keeps its time while it is the same queue and its receive counter is the same."""
     known = {} if earlier is None else earlier.queues
     now = _Record(at_ms)
     for queue in queues:
         if queue.ready:
-            totalrecv, since_ms = known.get(queue.name, (None, at_ms))
-            runs_on = queue.name in known and totalrecv == queue.totalrecv
-            now.queues[queue.name] = queue.totalrecv, min(since_ms, at_ms) if runs_on else at_ms
+            seen = known.get(queue.name)
+            # A queue that was deleted and created again starts at 0 receives, as the one before it may have ended.
+            runs_on = (
+                seen is not None and seen.totalrecv == queue.totalrecv and seen.created_ms in (None, queue.created_ms)
+            )
+            since_ms = min(seen.since_ms, at_ms) if seen is not None and runs_on else at_ms
+            now.queues[queue.name] = _Seen(queue.totalrecv, since_ms, queue.created_ms)
     return now
 
 
@@ -309,6 +321,10 @@ class _Idle:
             if queue.totalrecv == 0:
                 # Without any receive, a ready message has waited since it became due.
                 idle_ms = max(idle_ms, queue.waiting_ms(checked.at_ms) or 0)
+            # The messages that earlier checks saw may be deleted: nothing is idle before its first message is ready.
+            # The time in an item of a list is by the clock of its producer, which may be ahead.
+            if queue.ready_since_ms is not None and queue.ready_since_ms <= checked.at_ms:
+                idle_ms = min(idle_ms, checked.at_ms - queue.ready_since_ms)
             checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):
                 what = "none received for" if kind.counts_receives else "the next one has been the same for"

@@ -169,18 +169,19 @@ async def test_a_scan_of_no_more_than_the_limit_is_whole(checked: Check, rsmq: R
 async def test_stalled_takes_two_checks(
     checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
 ) -> None:
-    rsmq.send_messages("orders", ["x"] * 5)
+    for _ in range(5):
+        send_old(client, "orders", age_ms=500_000)
     rsmq.receive_message("orders")
     limit = Limit(60_000, HOUR_MS)
     first = await checked(stalled_ms=limit)
     assert words(first) == []
     assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
-    # As if the first check had been ten minutes ago.
-    state = await _state_ago(reader, tmp_path, ms=600_000)
+    # As if the first check had been five minutes ago.
+    state = await _state_ago(reader, tmp_path, ms=300_000)
     second = await checked(stalled_ms=limit)
     assert words(second) == [("warning", "stalled_ms", "orders")]
-    assert second.problems[0].text == "5 messages ready and none received for 10m"
-    assert second.idle_ms["orders"] >= 600_000
+    assert second.problems[0].text == "5 messages ready and none received for 5m 0s"
+    assert second.idle_ms["orders"] >= 300_000
     assert second.notes == []
     rsmq.receive_message("orders")
     assert words(await checked(stalled_ms=limit)) == []
@@ -189,23 +190,59 @@ async def test_stalled_takes_two_checks(
 
 async def _state_ago(reader: QueueReader, folder: Path, *, ms: int) -> LastSeen:
     state = LastSeen(folder, reader.label, reader.ns)
-    state.path.unlink()
+    state.path.unlink(missing_ok=True)
     snapshot = await LivePoller(reader).poll()
     state.update(snapshot.at_ms - ms, snapshot.queues)
     return state
 
 
 async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
-    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path
+    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
 ) -> None:
     rsmq.create_queue("mail", vt=0)
     for name in ("orders", "mail"):
-        rsmq.send_messages(name, ["x", "y"])
+        for _ in range(2):
+            send_old(client, name, age_ms=500_000)
         rsmq.receive_message(name)
     await checked(stalled_ms=Limit(60_000))
     await _state_ago(reader, tmp_path, ms=600_000)
     assert words(await checked("mail", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "mail")]
     assert words(await checked("orders", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "orders")]
+
+
+@pytest.mark.parametrize("lost", ["the queue", "its messages", "everything"])
+async def test_new_messages_were_not_ignored_before_they_were_sent(
+    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis, lost: str
+) -> None:
+    for _ in range(3):
+        send_old(client, "orders", age_ms=HOUR_MS)
+    await _state_ago(reader, tmp_path, ms=600_000)
+    if lost == "its messages":
+        client.zremrangebyrank("rsmq:orders", 0, -1)
+    else:
+        rsmq.delete_queue("orders") if lost == "the queue" else client.flushall()
+        rsmq.create_queue("orders", vt=0)
+    rsmq.send_messages("orders", ["x"] * 3)
+
+    found = await checked(stalled_ms=Limit(None, 60_000))
+
+    assert words(found) == []
+    assert found.idle_ms["orders"] < 60_000
+
+
+async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_received(
+    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
+) -> None:
+    client.hset("rsmq:orders:Q", "totalrecv", 7)
+    send_old(client, "orders", age_ms=HOUR_MS)
+    await _state_ago(reader, tmp_path, ms=600_000)
+    client.zremrangebyrank("rsmq:orders", 0, -1)
+    send_old(client, "orders", age_ms=120_000)
+
+    found = await checked(stalled_ms=Limit(60_000))
+
+    assert words(found) == [("warning", "stalled_ms", "orders")]
+    assert found.problems[0].text == "1 message ready and none received for 2m 0s"
 
 
 async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Check, rsmq: Rsmq, client: Redis) -> None:

@@ -16,8 +16,10 @@ from rsmq_tui.monitor.checks import LastSeen
 SERVER = "redis://localhost:6379/0"
 
 
-def queue(name: str = "orders", *, ready: int | None = 3, received: int | None = 7) -> QueueState:
-    counts = {"depth": ready, "ready": ready, "hidden": 0, "totalrecv": received}
+def queue(
+    name: str = "orders", *, ready: int | None = 3, received: int | None = 7, created_ms: int | None = 500
+) -> QueueState:
+    counts = {"depth": ready, "ready": ready, "hidden": 0, "totalrecv": received, "created_ms": created_ms}
     unknown = dict.fromkeys(QueueState._fields)
     known = {"name": name, "kind": "rsmq", "verdict": Verdict.OK, "drain": Drain.UNKNOWN, "problems": ()}
     return QueueState(**{**unknown, **counts, **known})  # type: ignore[arg-type] # None is unknown
@@ -35,11 +37,21 @@ def test_the_clock_starts_with_the_first_look_and_runs_on_while_nothing_is_recei
     assert (second.since_ms, second.is_first) == ({"orders": 1_000}, False)
 
 
-@pytest.mark.parametrize("changed", [queue(received=8), queue(received=0), queue(received=None)])
-def test_it_starts_again_with_a_receive_or_another_count(last_seen: LastSeen, changed: QueueState) -> None:
+@pytest.mark.parametrize("changed", [queue(received=8), queue(received=0), queue(received=None), queue(created_ms=900)])
+def test_it_starts_again_with_a_receive_or_another_count_or_another_queue_of_the_name(
+    last_seen: LastSeen, changed: QueueState
+) -> None:
     last_seen.update(1_000, [queue()])
     assert last_seen.update(2_000, [changed]).since_ms == {"orders": 2_000}
     assert last_seen.update(3_000, [changed]).since_ms == {"orders": 2_000}
+
+
+def test_a_file_of_an_earlier_version_is_continued(last_seen: LastSeen) -> None:
+    last_seen.path.parent.mkdir(parents=True)
+    content = {"server": SERVER, "ns": "rsmq", "at_ms": 1_000, "queues": {"orders": [7, 1_000]}}
+    last_seen.path.write_text(json.dumps(content))
+    assert last_seen.update(2_000, [queue()]).since_ms == {"orders": 1_000}
+    assert last_seen.update(3_000, [queue(created_ms=900)]).since_ms == {"orders": 3_000}
 
 
 @pytest.mark.parametrize("ready", [0, None])

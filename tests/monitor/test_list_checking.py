@@ -135,6 +135,28 @@ async def test_the_same_next_item_is_idle_from_the_first_check_on(client: Redis,
     assert (await checked(stalled_ms=limit)).idle_ms == {"queue:a": 0}
 
 
+@pytest.mark.parametrize(("made_ago_ms", "expected_ms"), [(120_000, 120_000), (-HOUR_MS, 600_000)])
+async def test_an_item_is_not_ignored_before_it_was_made(
+    client: Redis, checked: Check, redis_url: str, tmp_path: Path, made_ago_ms: int, expected_ms: int
+) -> None:
+    # The time of an item that is ahead of the server's says nothing.
+    client.lpush("queue:a", json.dumps({"at": now_ms(client) - made_ago_ms}))
+    limits = {"age": "at", "age_ms": Limit(None, HOUR_MS), "stalled_ms": Limit(None, HOUR_MS)}
+    await checked(**limits)
+    # As if the first check had been ten minutes ago: the lists were made anew with equal items since.
+    reader = ListReader(redis_url, ListNames(), ("queue:*",))
+    path = LastSeen(tmp_path, reader.label, LISTS_NS).path
+    await reader.aclose()
+    state = json.loads(path.read_text())
+    for seen in state["queues"].values():
+        seen[1] -= 600_000
+    path.write_text(json.dumps(state))
+
+    idle_ms = (await checked(**limits)).idle_ms["queue:a"]
+
+    assert expected_ms <= idle_ms < expected_ms + 60_000
+
+
 async def test_of_equal_items_the_counts_tell(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", *["same"] * 5)
     await checked(stalled_ms=Limit(1))
