@@ -110,12 +110,13 @@ hidden_mean: float: the sum of the means of hidden
     + _each("@_greatest: float: the greatest @ of a queue", *METRICS),
     VERDICT_RUNS: f"""\
 {_PLACE}\
-queue: text: the queue; null for a run of failed polls of the whole place, whose verdict is down
+queue: text: the queue; null for a run of polls of the whole place, whose verdict is down if they failed, and ok if they
+    succeeded; older tables have only those that failed
 verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken or down
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
 since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
 last_ms: whole: the last sample of the run
-continues: flag: whether there is no gap before the run; for failed polls, whether the poll before failed too
+continues: flag: whether there is no gap before the run; for polls, whether the one before failed or succeeded too
 samples: whole: samples in the run
 first_depth: whole: depth in the first sample
 last_depth: whole: depth in the last sample

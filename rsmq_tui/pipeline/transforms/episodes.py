@@ -110,8 +110,8 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when
     the queue was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
 
-    A place that was down recovered with the next sample of any of its queues, if that is within a minute of the last
-    failed poll.
+    A place that was down recovered with its next poll that succeeded, if that is within a minute of the last failed
+    one. Older tables do not have these polls: there it recovered with the next sample of any of its queues.
 
     ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample with
     that verdict to the peak; it gained more before, which is not known. For a stalled, leaking or aged one: the maximum
@@ -171,7 +171,7 @@ def _followed(runs: DataFrame) -> DataFrame:
     in_chain = Window.partitionBy(*QUEUE, "chain").orderBy(sf.desc("first_ms"))
     in_place = Window.partitionBy(*PLACE).orderBy(sf.desc("first_ms"))
     breaks = sf.sum(sf.when(sf.col("continues"), 0).otherwise(1)).over(later)
-    is_ok, is_queue = sf.col("verdict") == "ok", sf.col("queue").isNotNull()
+    is_ok, is_up = sf.col("verdict") == "ok", sf.col("verdict") != "down"
     followed = runs.withColumns(
         {
             "next_ms": sf.lag("first_ms").over(by_queue),
@@ -185,7 +185,7 @@ def _followed(runs: DataFrame) -> DataFrame:
     # For a place, only when it was up and its last sample are needed: one pass computes both.
     return followed.withColumns(
         {
-            "up_ms": sf.min(sf.when(is_queue, sf.col("first_ms"))).over(
+            "up_ms": sf.min(sf.when(is_up, sf.col("first_ms"))).over(
                 in_place.rangeBetween(Window.unboundedPreceding, -1)
             ),
             "place_last_ms": sf.max("last_ms").over(Window.partitionBy(*PLACE)),

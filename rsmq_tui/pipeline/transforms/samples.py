@@ -73,22 +73,23 @@ def persisted(rows: DataFrame) -> DataFrame:
 def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = persisted) -> DataFrame:
     """Return the samples of some hours: distinct, of one recorder at a time, with rates and continuity.
 
-    Adds the columns of ``_counted``, and the starts of its buckets, by the names of the roll-ups. ``verdict`` is
-    ``down`` if a poll failed, and null in other rows without a queue; ``continues`` says whether nothing is unknown
-    between a sample and the one before of its queue. A run of one verdict begins where the verdict changes, after a
-    gap, and on the hour. ``run_ms``, ``run_kind`` and ``told``, why the poll failed or the queue was broken, are of the
-    first sample of the run. The result for an hour depends only on it and on the hour before, so any hour can be
-    computed separately.
+    Adds the columns of ``_counted``, and the starts of its buckets, by the names of the roll-ups. In rows without a
+    queue, ``verdict`` is ``down`` if the poll failed, and otherwise ``ok``; ``continues`` says whether nothing is
+    unknown between a sample and the one before of its queue. A run of one verdict begins where the verdict changes,
+    after a gap, and on the hour. ``run_ms``, ``run_kind`` and ``told``, why the poll failed or the queue was broken,
+    are of the first sample of the run. The result for an hour depends only on it and on the hour before, so any hour
+    can be computed separately.
 
     A sample continues if its recorder polled without a break since the sample before, or if that is at most a minute
-    older and no poll failed in between. A failed poll continues only another failed poll.
+    older and no poll failed in between. A failed poll continues only another failed poll, and a row of a poll that
+    succeeded only another one.
     """
     rows = samples.where(is_within(sf.col("at_ms"), {read for hour in hours for read in (hour - 1, hour)}))
     is_queue = sf.col("queue").isNotNull()
     read = rows.select(
         *_READ,
         sf.struct(*_REST).alias("rest"),
-        sf.when(is_queue, sf.col("verdict")).when(_is_down(), "down").alias("verdict"),
+        sf.when(is_queue, sf.col("verdict")).when(_is_down(), "down").otherwise("ok").alias("verdict"),
         sf.coalesce("broken", "failure").alias("told"),
     )
     minutes = keep(minutes_in_doubt(rows))
@@ -144,7 +145,7 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     apart_ms = at_ms - before_ms
     follows = (sf.col("interval_ms") <= INTERVAL_MAX_MS) & (sf.col("interval_ms") >= apart_ms)
     is_near = (apart_ms <= GAP_MS) & ~sf.coalesce(sf.col("failed_ms") > before_ms, sf.lit(False))
-    is_followed = sf.col("queue").isNotNull() | sf.col("verdict_before").eqNullSafe(sf.lit("down"))
+    is_followed = sf.col("queue").isNotNull() | sf.col("verdict").eqNullSafe(sf.col("verdict_before"))
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
         sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
@@ -297,8 +298,8 @@ _HOUR_STEP = 1 << 22
 def verdict_runs(annotated: DataFrame) -> DataFrame:
     """Return the maximal runs of samples of a queue with one verdict, from ``annotated_samples``.
 
-    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of failed polls
-    of a place.
+    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of polls of
+    a place: those that failed, and those that succeeded, whether or not there were queues.
     """
     at_ms, depth = sf.col("at_ms"), sf.col("depth")
     is_first = at_ms == sf.col("run_ms")

@@ -36,7 +36,7 @@ known as (
         min(case when verdict = 'ok' then first_ms end) over (
             partition by profile, server, ns, queue, chain order by first_ms
             rows between 1 following and unbounded following) as ok_ms,
-        (select min(up.first_ms) from runs up where up.queue is not null and up.first_ms > followed.first_ms
+        (select min(up.first_ms) from runs up where up.verdict <> 'down' and up.first_ms > followed.first_ms
             and (up.profile, up.server, up.ns) = (followed.profile, followed.server, followed.ns)) as up_ms
     from followed
 ),

@@ -47,7 +47,8 @@ _CONTINUED = """
     with failed as (
         select profile, server, ns, at_ms as failed_ms from told where queue is null and status is distinct from 'ok'
     ), named as (
-        select *, case when queue is not null then verdict when status is distinct from 'ok' then 'down' end as state
+        select *, case when queue is not null then verdict when status is distinct from 'ok' then 'down' else 'ok' end
+            as state
         from told
     ), paired as (
         select *,
@@ -59,7 +60,7 @@ _CONTINUED = """
     ), judged as (
         select paired.*, coalesce(interval_ms <= 3600000 and before_ms >= at_ms - interval_ms, false) as is_unbroken,
             coalesce(at_ms - before_ms <= 60000 and coalesce(failed_ms <= before_ms, true), false) as is_near,
-            (is_unbroken or is_near) and (queue is not null or coalesce(state_before = 'down', false)) as continues
+            (is_unbroken or is_near) and (queue is not null or coalesce(state_before = state, false)) as continues
         from paired asof left join failed on paired.profile = failed.profile and paired.server = failed.server
             and paired.ns = failed.ns and paired.at_ms > failed.failed_ms
     ), counted as (
@@ -237,7 +238,7 @@ def outage_of(parts: list[Row], runs: list[Row], place_last_ms: int) -> Row:
         (
             run["first_ms"]
             for run in runs
-            if place_of(run) == place_of(made) and run["queue"] is not None and run["first_ms"] > made["start_ms"]
+            if place_of(run) == place_of(made) and run["verdict"] != "down" and run["first_ms"] > made["start_ms"]
         ),
         default=None,
     )

@@ -64,6 +64,15 @@ CASES: dict[str, list[Row]] = {
     ],
     "down at last": [run("stalled", 0, 9 * S, peak_ready=2), run("down", 10 * S, 75 * S, told=HOSTILE)],
     "down, and nobody looked": [run("down", 0, 10 * S), run("ok", 71 * S, 80 * S, continues=False)],
+    "up without queues": [
+        run("down", 10 * S, 16 * S, told="connection refused"),
+        run("ok", 16 * S + 500, 52 * S, queue=None, continues=False),
+        run("ok", 53 * S, 60 * S, continues=False),
+    ],
+    "no queues are left": [
+        run("stalled", 0, 9 * S, peak_ready=1),
+        run("ok", 0, 20 * S, queue=None, continues=False),
+    ],
     "lists": [
         run("stalled", 0, 9 * S, peak_ready=3020, expired=0, kind="list", queue="queue:a"),
         run("stalled", 10, 9 * S, peak_ready=3, expired=1204, kind="list", queue="queue:b"),
@@ -115,6 +124,8 @@ ENDS = ("verdict", "start_ms", "end_ms", "ended", "recovered_ms")
         ("down", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 140 * S, "over", 140 * S)]),
         ("down at last", [("stalled", 0, 9 * S, "unknown", None), ("down", 10 * S, 75 * S, "open", None)]),
         ("down, and nobody looked", [("down", 0, 10 * S, "unknown", None)]),
+        ("up without queues", [("down", 10 * S, 16 * S + 500, "over", 16 * S + 500)]),
+        ("no queues are left", [("stalled", 0, 9 * S, "unknown", None)]),
         ("announced late", [("growing", 40 * S, 110 * S, "over", 150 * S),
                             ("stalled", 50 * S, 130 * S, "over", 150 * S),
                             ("aged", 130 * S, 140 * S, "over", 150 * S),

@@ -113,6 +113,13 @@ CASES: dict[str, list[Row]] = {
         *failed(T + 12 * S, "something else"),
         *every_5s(T + 14 * S, STALLED),
     ],
+    "no queues after an outage": [
+        *failed(T, "x"),
+        *poll(T + 2 * S),
+        *poll(T + 7 * S, 5 * S),
+        *poll(T + 12 * S, 5 * S, FINE),
+        *poll(T + 73 * S, None, FINE),
+    ],
     "outage a minute before": [
         *poll(T + 50 * S, None, STALLED),
         *failed(T + 55 * S),
@@ -183,16 +190,19 @@ CASES: dict[str, list[Row]] = {
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession) -> Mapping[str, dict[str, list[Row]]]:
-    """The samples and the runs of each case."""
+    """The samples and the runs of each case; apart from these, its polls, and the runs of those that succeeded."""
     rows = [row | {"profile": case} for case, given in CASES.items() for row in given]
     output = annotated_samples(frame(spark, rows), HOURS).persist()
     tables = {"samples": rows_of(output.orderBy("at_ms")), "runs": rows_of(verdict_runs(output))}
     output.unpersist()
-    cases: dict[str, dict[str, list[Row]]] = defaultdict(lambda: {"samples": [], "runs": [], "polls": []})
+    cases: dict[str, dict[str, list[Row]]] = defaultdict(
+        lambda: {"samples": [], "runs": [], "polls": [], "answered": []}
+    )
+    apart = {"samples": "polls", "runs": "answered"}
     for table, found in tables.items():
         for row in found:
-            is_poll = table == "samples" and row["queue"] is None
-            cases[row["profile"]]["polls" if is_poll else table].append(row)
+            is_apart = row["queue"] is None and (table == "samples" or row["verdict"] == "ok")
+            cases[row["profile"]][apart[table] if is_apart else table].append(row)
     return cases
 
 
@@ -322,6 +332,21 @@ def test_runs_end_where_the_verdict_changes_at_gaps_and_on_the_hour(
     made: Mapping[str, dict[str, list[Row]]], case: str, expected: list[tuple[Any, ...]]
 ) -> None:
     assert of(made[case]["runs"], *RUN) == expected
+
+
+def test_polls_that_succeed_are_runs_of_their_place_whether_or_not_it_has_queues(
+    made: Mapping[str, dict[str, list[Row]]],
+) -> None:
+    assert of(made["no queues after an outage"]["answered"], *RUN) == [
+        ("ok", T + 2 * S, T + 12 * S, False, 3),
+        ("ok", T + 73 * S, T + 73 * S, False, 1),
+    ]
+    assert of(made["another hour"]["answered"], *RUN[1:4]) == [
+        (T - 5 * S, T - 5 * S, False),
+        (T, T, True),
+        (T + 3_600 * S, T + 3_600 * S, True),
+        (T + 7_201 * S, T + 7_201 * S, False),
+    ]
 
 
 def test_a_run_knows_its_peaks_and_what_was_told_first(made: Mapping[str, dict[str, list[Row]]]) -> None:
