@@ -1,6 +1,7 @@
 """From episodes to incidents, and to the heads of those that happened together in one server.
 
-The rule for the episodes of one queue is ``rsmq_tui.monitor.incidents.grouped``.
+The rule for the episodes of one queue is ``rsmq_tui.monitor.incidents.grouped``. A queue that was deleted and created
+again is another one, whose trouble is an incident of its own.
 
 Places of one server, such as its namespaces and its list queues, go down together: that is one outage, and the head of
 the incidents that begin during it, or within ``TOGETHER_MS`` before or after it. Other incidents of several queues that
@@ -60,7 +61,9 @@ def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
             downs.append(episode)
         else:
             queues.setdefault((episode.place, episode.queue), []).append(episode)
-    alone = sorted((_incident(group) for each in queues.values() for group in grouped(each)), key=_order)
+    alone = sorted(
+        (_incident(group) for each in queues.values() for life in _lives(each) for group in grouped(life)), key=_order
+    )
     rest: list[Incident] = []
     place = 0
     for outage in map(_incident, grouped(downs)):
@@ -75,6 +78,19 @@ def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
         end = bisect_right(rest, rest[place].start_ms + TOGETHER_MS, place, key=_start_ms)
         members, place = rest[place:end], end
         yield from members if len({one.ref for one in members}) == 1 else _with_head(members)
+
+
+def _lives(episodes: Iterable[Episode]) -> list[list[Episode]]:
+    """Divide the episodes of one name, in the order of time, where another queue of that name was created."""
+    lives: list[list[Episode]] = []
+    created_ms: int | None = None
+    for episode in episodes:
+        is_other = None not in (created_ms, episode.created_ms) and episode.created_ms != created_ms
+        if not lives or is_other:
+            lives.append([])
+        lives[-1].append(episode)
+        created_ms = created_ms if episode.created_ms is None else episode.created_ms
+    return lives
 
 
 def _incident(episodes: Sequence[Episode]) -> Incident:

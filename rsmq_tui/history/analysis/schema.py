@@ -116,7 +116,8 @@ verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken o
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
 since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
 last_ms: whole: the last sample of the run
-continues: flag: whether there is no gap before the run; for polls, whether the one before failed or succeeded too
+continues: flag: whether there is no gap before the run, and the queue is the same as before; for polls, whether the one
+    before failed or succeeded too
 samples: whole: samples in the run
 first_depth: whole: depth in the first sample
 last_depth: whole: depth in the last sample
@@ -132,6 +133,8 @@ highest_rc: whole: the highest receive count
 told: text: why the queue was broken or the poll failed, in the first sample
 kind: text: rsmq or list
 expired: whole: of a list, the greatest number of leases past their deadline
+created_ms: whole: when the queue was created, in the first sample; a queue that was created at another time is another
+    one; null for lists and polls, and in older tables
 """,
     LIFECYCLE: f"""\
 {_QUEUE}\
@@ -169,7 +172,7 @@ queue: text: the queue; null if the whole place was down
 verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
 start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
 end_ms: whole: the first sample after the trouble, or the last known one if ended is not 'over'
-ended: text: over; unknown if a gap follows; open if the history ends in the episode
+ended: text: over; unknown if a gap follows, or the queue was gone; open if the history ends in the episode
 recovered_ms: whole: when it was next ok, with nothing unknown in between; null if not known
 peak_depth: whole: the greatest depth
 peak_ready: whole: the greatest number of ready messages
@@ -177,6 +180,7 @@ peak_ms: whole: when the depth was greatest, first
 peak_age_ms: whole: the greatest age of the first ready message
 affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
+created_ms: whole: when the queue was created; null for lists, if the whole place was down, and in older tables
 """,
     INCIDENTS: """\
 profile: text: the profile's name, empty if the server was given by a URL

@@ -106,6 +106,7 @@ class Episode(_Trouble):
     peak_age_ms: int | None = None
     affected: int | None = None
     cause: str = ""
+    created_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Episodes: each period in which a queue had one verdict of trouble, and its cause."""
 
-from pyspark.sql import Column, DataFrame, Window
+from collections.abc import Collection
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import EPISODES
@@ -24,10 +26,7 @@ def cause() -> Column:
         .when(verdict == "leaking", _leaking())
         .when((verdict == "growing") & is_uncounted, _growing_list())
         .when(verdict == "growing", _growing())
-        .when(
-            verdict == "stalled",
-            joined(plural(_known("peak_ready"), "message"), " ready and none received", _span()),
-        )
+        .when(verdict == "stalled", _idle("message", "received"))
         .when(
             verdict == "aged",
             joined("the first ready message was up to ", duration(sf.col("peak_age_ms")), " old"),
@@ -64,8 +63,17 @@ def _seen_ms() -> Column:
 
 def _stalled_list() -> Column:
     """Return that no item was taken, or that leases expired: older histories have the same verdict for both."""
-    items = joined(plural(_known("peak_ready"), "item"), " ready and none taken", _span())
-    return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(items)
+    return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(_idle("item", "taken"))
+
+
+def _idle(noun: str, done: str) -> Column:
+    """Return how many were ready and for how long; neither if none was in any sample.
+
+    A recorder keeps a verdict for a while after its condition has ended: the recording may begin then.
+    """
+    ready = _known("peak_ready")
+    known = joined(plural(ready, noun), f" ready and none {done}", _span())
+    return sf.when(ready > 0, known).otherwise(f"{noun}s ready and none {done}")
 
 
 def _leaking() -> Column:
@@ -97,18 +105,24 @@ def _known(name: str) -> Column:
 OVER, UNKNOWN, OPEN = "over", "unknown", "open"
 
 _SUMS = ("samples", "arrivals", "deletes", "receives")
-# A queue has only one kind, so max() returns it.
-_PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind")
+# A queue has only one kind, and was created once, so max() returns it.
+_PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind", "created_ms")
+
+# What is known of what follows a run.
+_FOLLOWING = ("next_ms", "next_continues", "ok_ms", "up_ms", "place_last_ms")
 
 
 def episodes_of(runs: DataFrame) -> DataFrame:
     """Return the episodes, from the runs of all hours.
 
-    Consecutive runs of one verdict are one episode. It begins when the condition of the verdict began, as the recorder
-    knew it, and so it may overlap with the one before. It is ``over`` if another run of the queue follows directly,
+    Consecutive runs of one verdict are one episode, also with a gap or an outage between them if the recorder knew that
+    the condition has held since before that. It begins when the condition of the verdict began, as the recorder knew
+    it, and so it may overlap with the one before; but not before the queue was created, nor before the end of an
+    earlier episode of the queue with the same verdict. It is ``over`` if another run of the queue follows directly,
     whose first sample is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place
-    after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue disappeared. It recovered when
-    the queue was next ok, if nothing is unknown in between. A queue with the verdict watching is in no episode.
+    after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue was deleted, even if another
+    one of the same name was created. It recovered when the queue was next ok, if nothing is unknown in between. A queue
+    with the verdict watching is in no episode.
 
     A place that was down recovered with its next poll that succeeded, if that is within a minute of the last failed
     one. Older tables do not have these polls: there it recovered with the next sample of any of its queues.
@@ -118,48 +132,65 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     of ready messages or expired leases. For a poisoned one: the maximum of poison messages. For a broken one: the
     maximum depth. Null for a place that was down.
     """
-    followed = _followed(_joined(runs))
+    troubles = _resumed(_followed(_joined(runs)).where(~sf.col("verdict").isin("ok", "watching")))
     is_down = sf.col("verdict") == "down"
     is_up_soon = sf.col("up_ms") - sf.col("last_ms") <= GAP_MS
     is_over = sf.when(is_down, is_up_soon).otherwise(sf.col("next_continues"))
     next_ms = sf.when(is_down, sf.col("up_ms")).otherwise(sf.col("next_ms"))
     is_open = next_ms.isNull() & (sf.col("last_ms") == sf.col("place_last_ms"))
-    troubles = followed.where(~sf.col("verdict").isin("ok", "watching")).withColumns(
+    ended = troubles.withColumns(
         {
             "ended": sf.when(is_over, OVER).when(is_open, OPEN).otherwise(UNKNOWN),
             "end_ms": sf.when(is_over, next_ms).otherwise(sf.col("last_ms")),
             "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(sf.col("ok_ms")),
             "affected": _affected(),
-            # Any number may be recorded.
-            "start_ms": sf.when(sf.col("since_ms").between(0, sf.col("first_ms")), sf.col("since_ms")).otherwise(
-                sf.col("first_ms")
-            ),
         }
     )
-    explained = troubles.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
+    by_verdict = Window.partitionBy(*QUEUE, "verdict").orderBy("first_ms")
+    start_ms = sf.greatest(_past("since_ms"), _past("created_ms"), sf.lag("end_ms").over(by_verdict))
+    begun = ended.withColumn("start_ms", sf.when(_past("since_ms").isNotNull(), start_ms).otherwise(sf.col("first_ms")))
+    explained = begun.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
     return conform(explained, EPISODES)
+
+
+def _past(name: str) -> Column:
+    """Return a time before the first sample, null if it is not: any number may be recorded."""
+    return sf.when(sf.col(name).between(0, sf.col("first_ms")), sf.col(name))
 
 
 def _joined(runs: DataFrame) -> DataFrame:
     """Join consecutive runs of one verdict across hours."""
     by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
+    return _as_one(runs.repartition(*QUEUE), is_same, "continues", "first_depth", "told")
+
+
+def _resumed(troubles: DataFrame) -> DataFrame:
+    """Join troubles that are consecutive across a gap, if the condition has held since before that."""
+    return _as_one(troubles, sf.col("resumes"), "first_depth", "told", last=_FOLLOWING)
+
+
+def _as_one(runs: DataFrame, is_same: Column, *first: str, last: Collection[str] = ()) -> DataFrame:
+    """Join each run with the one before of its queue if it is the same; the named columns are of its first or last."""
+    by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     at_peak = sf.when(sf.col("peak_depth").isNotNull(), sf.struct("peak_depth", -sf.col("peak_ms")))
+    kept = {"first": sf.min_by(sf.struct(*first), "first_ms")}
+    if last:
+        kept["last"] = sf.max_by(sf.struct(*last), "first_ms")
     return (
-        runs.repartition(*QUEUE)
-        .withColumn("is_start", sf.when(is_same, 0).otherwise(1))
+        runs.withColumn("is_start", sf.when(is_same, 0).otherwise(1))
         .withColumn("run", sf.sum("is_start").over(by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)))
         .groupBy(*QUEUE, "run", "verdict")
         .agg(
             sf.min("first_ms").alias("first_ms"),
             sf.min("since_ms").alias("since_ms"),
             sf.max("last_ms").alias("last_ms"),
-            sf.min_by(sf.struct("continues", "first_depth", "told"), "first_ms").alias("first"),
             sf.max_by("peak_ms", at_peak).alias("peak_ms"),
+            *(column.alias(name) for name, column in kept.items()),
             *(sf.try_sum(name).alias(name) for name in _SUMS),
             *(sf.max(name).alias(name) for name in _PEAKS),
         )
-        .withColumns({name: sf.col("first")[name] for name in ("continues", "first_depth", "told")})
+        .withColumns({name: sf.col("first")[name] for name in first} | {name: sf.col("last")[name] for name in last})
     )
 
 
@@ -176,6 +207,7 @@ def _followed(runs: DataFrame) -> DataFrame:
         {
             "next_ms": sf.lag("first_ms").over(by_queue),
             "next_continues": sf.lag("continues").over(by_queue),
+            "resumes": _has_held(by_queue),
             "chain": sf.coalesce(breaks, sf.lit(0)),
         }
     ).withColumn(
@@ -191,6 +223,14 @@ def _followed(runs: DataFrame) -> DataFrame:
             "place_last_ms": sf.max("last_ms").over(Window.partitionBy(*PLACE)),
         }
     )
+
+
+def _has_held(latest_first: WindowSpec) -> Column:
+    """Return whether the verdict is that of the run before, and its condition has held since then, by the recorder."""
+    before = {name: sf.lead(name).over(latest_first) for name in ("verdict", "last_ms", "created_ms")}
+    is_other = sf.coalesce(sf.col("created_ms") != before["created_ms"], sf.lit(False))
+    has_held = sf.coalesce(sf.col("since_ms").between(0, before["last_ms"]), sf.lit(False))
+    return sf.col("verdict").eqNullSafe(before["verdict"]) & has_held & ~is_other
 
 
 def _affected() -> Column:

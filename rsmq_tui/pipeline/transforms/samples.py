@@ -41,7 +41,7 @@ GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
-_READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "depth", "hidden", "totalsent", "totalrecv")
+_READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
 # What is not compared with the sample before. In one column it is copied at once, by each of the windows.
 _REST = ("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms")
 
@@ -74,11 +74,12 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
     """Return the samples of some hours: distinct, of one recorder at a time, with rates and continuity.
 
     Adds the columns of ``_counted``, and the starts of its buckets, by the names of the roll-ups. In rows without a
-    queue, ``verdict`` is ``down`` if the poll failed, and otherwise ``ok``; ``continues`` says whether nothing is
-    unknown between a sample and the one before of its queue. A run of one verdict begins where the verdict changes,
-    after a gap, and on the hour. ``run_ms``, ``run_kind`` and ``told``, why the poll failed or the queue was broken,
-    are of the first sample of the run. The result for an hour depends only on it and on the hour before, so any hour
-    can be computed separately.
+    queue, ``verdict`` is ``down`` if the poll failed, and otherwise ``ok``. ``continues`` says whether nothing is
+    unknown between a sample and the one before of its queue; the queue is another one if it was created at another
+    time. A run of one verdict begins where the verdict changes, after a gap, with another queue, and on the hour.
+    ``run_ms``, ``run_kind``, ``run_created_ms`` and ``told``, why the poll failed or the queue was broken, are of the
+    first sample of the run. The result for an hour depends only on it and on the hour before, so any hour can be
+    computed separately.
 
     A sample continues if its recorder polled without a break since the sample before, or if that is at most a minute
     older and no poll failed in between. A failed poll continues only another failed poll, and a row of a poll that
@@ -149,18 +150,20 @@ def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:
     is_same = sf.col("verdict").eqNullSafe(sf.col("verdict_before")) & (
         sf.floor(at_ms / HOUR_MS) == sf.floor(before_ms / HOUR_MS)
     )
-    start = sf.struct(at_ms.alias("run_ms"), sf.col("kind").alias("run_kind"), "told")
-    earlier = {f"{name}_before": sf.lag(name).over(by_time) for name in ("verdict", *_COUNTERS)}
+    is_other = sf.coalesce(sf.col("created_ms") != sf.col("created_ms_before"), sf.lit(False))
+    of_run = {"at_ms": "run_ms", "kind": "run_kind", "created_ms": "run_created_ms", "told": "told"}
+    start = sf.struct(*(sf.col(name).alias(alias) for name, alias in of_run.items()))
+    earlier = {f"{name}_before": sf.lag(name).over(by_time) for name in ("verdict", "created_ms", *_COUNTERS)}
     continued = (
         rows.withColumns({table: at_ms - at_ms % WIDTHS_MS[table] for table in _BUCKETS})
         .withColumns({"before_ms": sf.lag("at_ms").over(by_time), **earlier})
         .where(~at_ms.eqNullSafe(before_ms))
-        .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed)
+        .withColumn("continues", sf.coalesce(follows | is_near, sf.lit(False)) & is_followed & ~is_other)
         .withColumn("run", sf.when(~(sf.col("continues") & sf.coalesce(is_same, sf.lit(False))), start))
     )
     counted = _counted(continued, by_time).where(is_within(at_ms, hours)).select("*", "rest.*")
     # Each column that is cached takes time.
-    counted = counted.drop("rest", "failed_ms", "before_ms", "totalsent", "totalrecv", *earlier)
+    counted = counted.drop("rest", "failed_ms", "before_ms", "created_ms", "totalsent", "totalrecv", *earlier)
     # They are in this order already. Saying so lets Spark group the cached rows as they come, without sorting them.
     return counted.sortWithinPartitions(*QUEUE, *_BUCKETS, "at_ms")
 
@@ -180,7 +183,8 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     ``arrivals``, ``deletes``, ``receives`` and ``redeliveries`` are messages since then, and the columns with ``_s``
     messages per second. They are null if a counter is unknown, or if it fell because the queue was recreated. Deletes
     are arrivals minus the change of depth; ``_redeliveries`` says what redeliveries are. ``covered_ms`` is the time for
-    which arrivals are known. ``run_ms``, ``run_kind`` and ``told`` are those of the last row with a ``run``.
+    which arrivals are known. ``run_ms``, ``run_kind``, ``run_created_ms`` and ``told`` are those of the last row with a
+    ``run``.
     """
     is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
     is_counted = sf.col("continues") & ~sf.coalesce(is_anew, sf.lit(False))
@@ -199,7 +203,7 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
                 "run": sf.last("run", ignorenulls=True).over(until_now),
             }
         )
-        .withColumns({name: sf.col("run")[name] for name in ("run_ms", "run_kind", "told")})
+        .withColumns({name: sf.col("run")[name] for name in ("run_ms", "run_kind", "run_created_ms", "told")})
         .withColumns({name: sf.when(is_counted, count) for name, count in counts.items()})
         .withColumns({f"{name}_s": sf.col(name) / (apart_ms / 1000) for name in RATES})
         .withColumn("covered_ms", sf.when(sf.col("arrivals").isNotNull(), apart_ms))
@@ -298,8 +302,9 @@ _HOUR_STEP = 1 << 22
 def verdict_runs(annotated: DataFrame) -> DataFrame:
     """Return the maximal runs of samples of a queue with one verdict, from ``annotated_samples``.
 
-    A run ends where the verdict changes, at a gap and on the hour. Rows without a queue make the runs of polls of
-    a place: those that failed, and those that succeeded, whether or not there were queues.
+    A run ends where the verdict changes, at a gap, where the queue was created again, and on the hour. Rows without a
+    queue make the runs of polls of a place: those that failed, and those that succeeded, whether or not there were
+    queues.
     """
     at_ms, depth = sf.col("at_ms"), sf.col("depth")
     is_first = at_ms == sf.col("run_ms")
@@ -309,7 +314,7 @@ def verdict_runs(annotated: DataFrame) -> DataFrame:
     peak = sf.when(depth.isNotNull(), (counted + 1) * _HOUR_STEP - 1 - sf.pmod(at_ms, sf.lit(HOUR_MS)))
     runs = (
         annotated.where(sf.col("verdict").isNotNull())
-        .groupBy(*QUEUE, "run_ms", "run_kind", "told", "verdict")
+        .groupBy(*QUEUE, "run_ms", "run_kind", "run_created_ms", "told", "verdict")
         .agg(
             sf.max(at_ms).alias("last_ms"),
             sf.min("since_ms").alias("since_ms"),
@@ -334,6 +339,7 @@ def verdict_runs(annotated: DataFrame) -> DataFrame:
             "day": day_of(first_ms),
             "first_ms": first_ms,
             "kind": sf.col("run_kind"),
+            "created_ms": sf.col("run_created_ms"),
             "peak_ms": first_ms - sf.pmod(first_ms, sf.lit(HOUR_MS)) + peak_ms,
         }
     )

@@ -49,6 +49,23 @@ def test_one_stall_in_three_rows_is_one_incident() -> None:
     assert known(incidents_of(stalls)) == [("q", "stalled", 0, 23 * MINUTE + 40 * S, 3)]
 
 
+def test_a_queue_that_was_created_again_has_incidents_of_its_own() -> None:
+    lost: dict[str, Any] = {"ended": "unknown", "recovered_ms": None}
+    episodes = [
+        episode("growing", 0, 9 * MINUTE, created_ms=1, **lost),
+        episode("growing", 10 * MINUTE, 11 * MINUTE, created_ms=1, **lost),
+        # Of an older table: it may be the same queue.
+        episode("growing", 12 * MINUTE, 13 * MINUTE, **lost),
+        episode("growing", 14 * MINUTE, 20 * MINUTE, created_ms=2, ended="open", recovered_ms=None),
+    ]
+
+    assert known(incidents_of(episodes)) == [
+        ("q", "growing", 0, 13 * MINUTE, 3),
+        ("q", "growing", 14 * MINUTE, 20 * MINUTE, 1),
+    ]
+    assert [one.ended for one in incidents_of(episodes)] == ["unknown", "open"]
+
+
 def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> None:
     found = incidents_of(
         [

@@ -18,7 +18,8 @@ numbered as (
 ),
 runs as (
     select profile, server, ns, queue, number, any_value(verdict) as verdict, min(first_ms) as first_ms,
-        max(last_ms) as last_ms, min(since_ms) as since_ms, arg_min(continues, first_ms) as continues
+        max(last_ms) as last_ms, min(since_ms) as since_ms, arg_min(continues, first_ms) as continues,
+        max(created_ms) as created_ms
     from numbered group by all
 ),
 places as (
@@ -40,9 +41,25 @@ known as (
             and (up.profile, up.server, up.ns) = (followed.profile, followed.server, followed.ns)) as up_ms
     from followed
 ),
-episodes as (
-    select profile, server, ns, queue, verdict,
-        case when since_ms between 0 and first_ms then since_ms else first_ms end as start_ms,
+-- One trouble that has held since before a gap is one row.
+flagged as (
+    select *, case when verdict = lag(verdict) over lined and verdict not in ('ok', 'watching')
+        and coalesce(since_ms between 0 and lag(last_ms) over lined, false)
+        and coalesce(created_ms = lag(created_ms) over lined, true) then 0 else 1 end as begins
+    from known window lined as (partition by profile, server, ns, queue order by first_ms)
+),
+tallied as (
+    select *, sum(begins) over (partition by profile, server, ns, queue order by first_ms) as tally from flagged
+),
+whole as (
+    select profile, server, ns, queue, verdict, tally, min(first_ms) as first_ms, min(since_ms) as since_ms,
+        max(created_ms) as created_ms, max(last_ms) as last_ms, arg_max({'ms': next_ms}, first_ms).ms as next_ms,
+        arg_max({'flag': next_continues}, first_ms).flag as next_continues,
+        arg_max({'ms': ok_ms}, first_ms).ms as ok_ms, arg_max({'ms': up_ms}, first_ms).ms as up_ms
+    from tallied group by all
+),
+ended as (
+    select *,
         case when verdict = 'down' then if(up_ms - last_ms <= 60000, up_ms, last_ms)
             when next_continues then next_ms else last_ms end as end_ms,
         case when verdict = 'down' then if(up_ms - last_ms <= 60000, up_ms, null) else ok_ms end as recovered_ms,
@@ -50,26 +67,42 @@ episodes as (
             when verdict <> 'down' and next_continues then 'over'
             when if(verdict = 'down', up_ms, next_ms) is null and last_ms = place_last_ms then 'open'
             else 'unknown' end as ended
-    from known join places using (profile, server, ns)
+    from whole join places using (profile, server, ns)
     where verdict not in ('ok', 'watching')
+),
+episodes as (
+    select *, case when since_ms between 0 and first_ms then greatest(
+        since_ms, if(created_ms between 0 and first_ms, created_ms, null),
+        lag(end_ms) over (partition by profile, server, ns, queue, verdict order by first_ms)
+    ) else first_ms end as start_ms
+    from ended
 ),
 -- Whose they are: a queue's, or, if a place was down, its server's.
 owned as (
     select *, case when queue is null then '' else ns end as whose, {'end': end_ms, 'ok': recovered_ms} as stops
     from episodes
 ),
+-- A queue that was created again is another one.
+lived as (
+    select *, coalesce(sum((created_ms <> last_created_ms)::int) over (
+        partition by profile, server, whose, queue order by start_ms, end_ms, verdict), 0) as life
+    from (
+        select *, last_value(created_ms ignore nulls) over (partition by profile, server, whose, queue
+            order by start_ms, end_ms, verdict rows between unbounded preceding and 1 preceding) as last_created_ms
+        from owned)
+),
 blocked as (
     select *, sum(case when before is null then 1
         when before.ok is null then (start_ms - before.end > 600000)::int
         else (start_ms - before.ok > 30000)::int end)
-        over (partition by profile, server, whose, queue order by start_ms, end_ms, verdict) as block
+        over (partition by profile, server, whose, queue, life order by start_ms, end_ms, verdict) as block
     from (
-        select *, arg_max(stops, end_ms) over (partition by profile, server, whose, queue
+        select *, arg_max(stops, end_ms) over (partition by profile, server, whose, queue, life
             order by start_ms, end_ms, verdict rows between unbounded preceding and 1 preceding) as before
-        from owned)
+        from lived)
 ),
 blocks as (
-    select profile, server, whose, queue, block, min(start_ms) as start_ms, max(end_ms) as end_ms,
+    select profile, server, whose, queue, life, block, min(start_ms) as start_ms, max(end_ms) as end_ms,
         arg_max(stops, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended, count(*) as episodes,
         list(verdict) as verdicts
     from blocked group by all
@@ -82,17 +115,18 @@ flapping as (
         or lead(start_ms) over by_block - lag(end_ms) over by_block <= 600000
         or start_ms - lag(end_ms, 2) over by_block <= 600000
         then 0 else 1 end as is_first
-    from blocks window by_block as (partition by profile, server, whose, queue order by block)
+    from blocks window by_block as (partition by profile, server, whose, queue, life order by block)
 ),
 grouped as (
-    select *, sum(is_first) over (partition by profile, server, whose, queue order by block) as number from flapping
+    select *, sum(is_first) over (partition by profile, server, whose, queue, life order by block) as number
+    from flapping
 ),
 alone as (
-    select profile, server, whose, queue, min(start_ms) as start_ms, max(end_ms) as end_ms,
+    select profile, server, whose, queue, life, min(start_ms) as start_ms, max(end_ms) as end_ms,
         arg_max({'ok': recovered_ms}, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended,
         sum(episodes)::bigint as episodes,
         list_distinct(flatten(list(verdicts))) as verdicts
-    from grouped group by profile, server, whose, queue, number
+    from grouped group by profile, server, whose, queue, life, number
 ),
 outages as (
     select * from alone where queue is null

@@ -97,7 +97,7 @@ def _recorded(random: Random, place: Row, at_ms: int) -> list[Row]:
         else:
             if random.random() < 0.04:
                 before_ms = None
-            _change(random, states)
+            _change(random, states, at_ms)
             queues = [state | {"queue": name} for name, state in states.items()]
             rows += poll(at_ms, None if before_ms is None else at_ms - before_ms, *queues, **place)
             before_ms = at_ms
@@ -107,18 +107,23 @@ def _recorded(random: Random, place: Row, at_ms: int) -> list[Row]:
     return rows
 
 
-def _change(random: Random, states: dict[str, Row]) -> None:
+def _change(random: Random, states: dict[str, Row], at_ms: int) -> None:
     for name in NAMES[:3]:
         if name not in states and random.random() < 0.3:
             states[name] = {"totalsent": 0, "totalrecv": 0, "kind": random.choice(["rsmq", "list"]), "verdict": "ok"}
+            states[name]["created_ms"] = random.choice([None, at_ms])
         elif name in states and random.random() < 0.03:
             del states[name]
     for state in states.values():
-        state.update(_next(random, state))
+        state.update(_next(random, state, at_ms))
 
 
-def _next(random: Random, state: Row) -> Row:
-    state = {**state, "totalsent": 0, "totalrecv": 0} if random.random() < 0.05 else dict(state)
+def _next(random: Random, state: Row, at_ms: int) -> Row:
+    state = dict(state)
+    if random.random() < 0.05:
+        # Some queues are created again, of others only the counters are lost.
+        created_ms = None if state["created_ms"] is None else random.choice([state["created_ms"], at_ms])
+        state |= {"totalsent": 0, "totalrecv": 0, "created_ms": created_ms}
     for total in ("totalsent", "totalrecv"):
         if state[total] is None or random.random() < 0.05:
             state[total] = random.choice([None, 0, 10**6])
@@ -135,6 +140,6 @@ def _next(random: Random, state: Row) -> Row:
         state["since_ms"] = random.choice([None, -5, MIDNIGHT_MS + random.randrange(-DAY_MS, DAY_MS)])
     if state["kind"] == "list":
         # Nothing counts what is pushed and taken.
-        state |= dict.fromkeys(("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc"))
+        state |= dict.fromkeys(("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "created_ms"))
         state["expired"] = random.choice([None, 0, 0, random.randrange(90)])
     return state | {"broken": "a key of the wrong type" if state["verdict"] == "broken" else None}

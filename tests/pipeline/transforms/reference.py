@@ -54,13 +54,15 @@ _CONTINUED = """
         select *,
             lag(at_ms) over time as before_ms, lag(state) over time as state_before,
             lag(hidden) over time as hidden_before,
+            coalesce(created_ms <> lag(created_ms) over time, false) as is_other,
             totalsent - lag(totalsent) over time as sent, totalrecv - lag(totalrecv) over time as received,
             depth - lag(depth) over time as deeper, hidden - lag(hidden) over time as more_hidden,
         from named window time as (partition by profile, server, ns, queue order by at_ms)
     ), judged as (
         select paired.*, coalesce(interval_ms <= 3600000 and before_ms >= at_ms - interval_ms, false) as is_unbroken,
             coalesce(at_ms - before_ms <= 60000 and coalesce(failed_ms <= before_ms, true), false) as is_near,
-            (is_unbroken or is_near) and (queue is not null or coalesce(state_before = state, false)) as continues
+            (is_unbroken or is_near) and not is_other
+                and (queue is not null or coalesce(state_before = state, false)) as continues
         from paired asof left join failed on paired.profile = failed.profile and paired.server = failed.server
             and paired.ns = failed.ns and paired.at_ms > failed.failed_ms
     ), counted as (
@@ -111,7 +113,7 @@ _RUNS = f"""
         sum(arrivals)::bigint as arrivals, sum(deletes)::bigint as deletes, sum(receives)::bigint as receives,
         max(poison) as poison, max(highest_rc) as highest_rc,
         first(coalesce(broken, failure) order by at_ms) as told,
-        first(kind order by at_ms) as kind, max(expired) as expired,
+        first(kind order by at_ms) as kind, max(expired) as expired, first(created_ms order by at_ms) as created_ms,
     from (select *, max(depth) over (partition by profile, server, ns, queue, run) as top from numbered)
     where state is not null
     group by profile, server, ns, queue, run
@@ -209,12 +211,37 @@ def episodes(runs: list[Row]) -> list[Row]:
                 ordered[-1].append(run)
             else:
                 ordered.append([run])
+        ordered = resumed(ordered)
         for place, parts in enumerate(ordered):
             if parts[0]["verdict"] == "down":
                 made.append(outage_of(parts, runs, place_last_ms[place_of(parts[0])]))
             elif parts[0]["verdict"] != "ok":
-                made.append(episode_of(parts, ordered[place + 1 :], place_last_ms[place_of(parts[0])]))
+                episode = episode_of(parts, ordered[place + 1 :], place_last_ms[place_of(parts[0])])
+                ends_ms = [
+                    one["end_ms"]
+                    for one in made
+                    if queue_of(one) == queue_of(episode) and one["verdict"] == episode["verdict"]
+                ]
+                first_ms = parts[0]["first_ms"]
+                episode["start_ms"] = max([episode["start_ms"], *(end_ms for end_ms in ends_ms if end_ms <= first_ms)])
+                made.append(episode)
     return made
+
+
+def resumed(ordered: list[list[Row]]) -> list[list[Row]]:
+    """The runs, with those of a trouble joined that has held since before the one before of its queue ended."""
+    found: list[list[Row]] = []
+    for at, parts in enumerate(ordered):
+        before = ordered[at - 1] if at else []
+        since_ms = min((run["since_ms"] for run in parts if run["since_ms"] is not None), default=-1)
+        created = {greatest(run["created_ms"] for run in each) for each in (before, parts)} - {None}
+        verdict = parts[0]["verdict"]
+        is_same = bool(before) and before[0]["verdict"] == verdict and verdict not in ("ok", "watching")
+        if is_same and 0 <= since_ms <= before[-1]["last_ms"] and len(created) < 2:
+            found[-1] = [*found[-1], *parts]
+        else:
+            found.append(parts)
+    return found
 
 
 def episode_of(parts: list[Row], later: list[list[Row]], place_last_ms: int) -> Row:
@@ -223,7 +250,7 @@ def episode_of(parts: list[Row], later: list[list[Row]], place_last_ms: int) -> 
         made |= {"ended": "over", "end_ms": later[0][0]["first_ms"]}
     else:
         made |= {"ended": "open" if not later and made["end_ms"] == place_last_ms else "unknown"}
-    for run, *_ in later:
+    for run in (run for parts in later for run in parts):
         if not run["continues"]:
             break
         if run["verdict"] == "ok":
@@ -252,6 +279,9 @@ def outage_of(parts: list[Row], runs: list[Row], place_last_ms: int) -> Row:
 def summed(parts: list[Row]) -> Row:
     first = parts[0]
     since_ms = min((run["since_ms"] for run in parts if run["since_ms"] is not None), default=first["first_ms"])
+    created_ms = greatest(run["created_ms"] for run in parts)
+    if 0 <= since_ms <= (created_ms or 0) <= first["first_ms"]:
+        since_ms = created_ms or 0
     peak_depth, peak_ready = (greatest(run[name] for run in parts) for name in ("peak_depth", "peak_ready"))
     affected = {
         "growing": minus(peak_depth, first["first_depth"]),
@@ -274,4 +304,5 @@ def summed(parts: list[Row]) -> Row:
         ),
         "peak_age_ms": greatest(run["peak_age_ms"] for run in parts),
         "affected": affected[first["verdict"]],
+        "created_ms": created_ms,
     }

@@ -42,6 +42,10 @@ CASES: dict[str, list[Row]] = {
     "out of order": every_5s(T, counted(0), counted(100), counted(300))[::-1],
     "created anew": every_5s(T, counted(900), counted(40), counted(50)),
     "received anew": every_5s(T, counted(10, totalrecv=9), counted(10, totalrecv=1)),
+    # With greater counters than the one before had.
+    "created anew at once": every_5s(
+        T, counted(10, created_ms=1), counted(30, created_ms=2), counted(50, created_ms=2), counted(60)
+    ),
     "unknown counters": every_5s(
         T,
         counted(0),
@@ -222,6 +226,7 @@ UNKNOWN = (None, None, None, None)
         ("duplicates", [UNKNOWN, (100, 90, 50, 0)]),
         ("out of order", [UNKNOWN, (100, 90, 50, 0), (200, 180, 100, 0)]),
         ("created anew", [UNKNOWN, UNKNOWN, (10, 9, 5, 0)]),
+        ("created anew at once", [UNKNOWN, UNKNOWN, (20, 18, 10, 0), (10, 9, 5, 0)]),
         ("received anew", [UNKNOWN, UNKNOWN]),
         ("unknown counters", [UNKNOWN, (None, None, 5, None), (None, None, 5, None), (10, None, None, None),
                               (10, 9, None, None)]),
@@ -325,6 +330,7 @@ RUN = ("verdict", "first_ms", "last_ms", "continues", "samples")
                           ("growing", T + 7_201 * S, T + 7_201 * S, False, 1)]),
         ("midnight with a gap", [("growing", MIDNIGHT_MS - 31 * S, MIDNIGHT_MS - 31 * S, False, 1),
                                  ("growing", MIDNIGHT_MS + 30 * S, MIDNIGHT_MS + 30 * S, False, 1)]),
+        ("created anew at once", [("ok", T, T, False, 1), ("ok", T + 5 * S, T + 15 * S, False, 3)]),
         ("of another day", []),
     ],
 )  # fmt: skip
@@ -353,6 +359,7 @@ def test_a_run_knows_its_peaks_and_what_was_told_first(made: Mapping[str, dict[s
     names = ("first_depth", "last_depth", "peak_depth", "peak_ready", "peak_ms", "peak_age_ms", "poison", "highest_rc")
 
     assert of(made["peaks"]["runs"], *names, "told") == [(3, None, 8, 8, T + 5 * S, 12, 1, 4, None)]
+    assert of(made["created anew at once"]["runs"], "created_ms") == [(1,), (2,)]
     assert of(made["broken"]["runs"], "verdict", "told", "peak_ms") == [("broken", HOSTILE, None)]
     assert of(made["outage"]["runs"], "queue", "told")[1] == (None, HOSTILE)
 
