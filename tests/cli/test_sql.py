@@ -6,10 +6,14 @@ import re
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import rsmq_tui
 from rsmq_tui.cli.commands import recorded
 from rsmq_tui.history.analysis.sql import Database
+from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from tests.cli.conftest import Command
 from tests.history.analysis.made import bucket, scripted
 from tests.history.analysis.queues import END_MS, ORDERS
@@ -82,6 +86,38 @@ def test_the_samples_of_the_history_are_there_too(anywhere: Command, analysis_fo
     query = "select count(*) > 1000 as many, count(distinct queue) as queues from samples"
     done = anywhere("sql", query, "--analysis", str(analysis_folder), "--history", str(history))
     assert rows_of(done.out) == [{"many": True, "queues": 2}]
+
+
+def test_the_recipes_of_the_documentation_find_what_they_say(analysis_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "history" / "samples" / "day=2031-05-17"
+    folder.mkdir(parents=True)
+    # Polled twice, then down for a minute; the other queue was created again meanwhile.
+    rows = [
+        {"at_ms": END_MS + at_ms, "queue": queue, "created_ms": created_ms, "totalsent": sent, "server": "db1"}
+        for at_ms, queue, created_ms, sent in (
+            *(
+                (0, "orders", 1, 100),
+                (5_000, "orders", 1, 110),
+                (65_000, "orders", 1, 124),
+                (65_000, "queue:a", 1, None),
+            ),
+            *((0, "mail", 1, 50), (5_000, "mail", 1, 53), (65_000, "mail", 2, 70), (70_000, "mail", 2, 71)),
+        )
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[SAMPLES]), folder / "r1-000001.parquet")
+    text = (Path(rsmq_tui.__file__).parent / "docs" / "sql.md").read_text()
+    recipes = text.split("## Recipes")[1].split("```")[1].removeprefix("sql\n").split(";\n")
+    database = Database(str(analysis_folder), str(tmp_path / "history"), tmp_path)
+
+    found = {}
+    for recipe in filter(str.strip, recipes):
+        title, query = recipe.strip().split("\n", 1)
+        columns, answers = database.query(query)
+        found[title] = [dict(zip(columns, row, strict=True)) for row in answers]
+
+    (sent,) = (rows for title, rows in found.items() if title.startswith("-- Messages sent since the first poll"))
+    assert [(row["queue"], row["sent"]) for row in sent] == [("orders", 24), ("mail", 3), ("mail", 1)]
+    assert len(found) == 6
 
 
 def test_a_package_that_is_missing_is_named_by_its_extra(

@@ -56,7 +56,8 @@ bucket_ms: whole: when the bucket begins
 kind: text: rsmq or list
 samples: whole: samples in the bucket
 covered_ms: whole: how much of the bucket the counters cover; gaps are not covered
-arrivals: whole: messages sent in the covered time; null if nothing is covered, and for lists, which count nothing
+arrivals: whole: messages sent in the covered time, so without those sent during an outage or a gap; null if nothing is
+    covered, and for lists, which count nothing
 deletes: whole: messages deleted in the covered time
 receives: whole: receives in the covered time
 redeliveries: whole: messages that came back after a receive, derived from the counters: receives minus deletes minus
