@@ -49,8 +49,8 @@ def open_store(out: str, state: Path) -> "tuple[Store, Path]":
     if found is None or found[1] == "file":
         try:
             folder = expanded(out if found is None else found[2]).absolute()
-        except ValueError as error:
-            raise HistoryError(f"{out} {error}") from None
+        except ValueError:
+            raise HistoryError(f"{out}: its home directory is not known here") from None
         return FolderStore(folder), folder / "_segments"
     digest = hashlib.sha256(out.rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return _remote(out, _USER.sub("://", out)), state / "record" / digest

@@ -18,11 +18,14 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc"
 _TASKS = """
 import asyncio, sys
 
+def wait():
+    print("ready", flush=True)
+    sys.stdin.read()
+
 async def main():
     tasks = [asyncio.create_task(asyncio.sleep(1000)) for _ in range(300)]
     await asyncio.sleep(0)
-    print("ready", flush=True)
-    await asyncio.to_thread(sys.stdin.read)
+    await asyncio.to_thread(wait)
 
 asyncio.run(main())
 """

@@ -164,7 +164,9 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
         await until(pilot, lambda: "stale 3 s · reconnecting in 1 s" in lines_of(pilot.app.screen.query_one("#why"))[0],
                     "the line counts on")  # fmt: skip
         assert lines_of(table)[1].rstrip().endswith(" stale 3 s")
-        await until(pilot, lambda: "72" in text_of(app_of(pilot)), "the other is followed")
+        assert "◌ stale 3 s" in text_of(app_of(pilot))
+        servers.play("test", [queue_of("orders", ready=73)])
+        await until(pilot, lambda: "73" in text_of(app_of(pilot)), "the other is followed")
         assert "● live" in text_of(app_of(pilot))
         assert "✗ prod" in text_of(app_of(pilot)).splitlines()[0]
 
