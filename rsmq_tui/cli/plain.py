@@ -111,8 +111,7 @@ class PlainOverview:
 
     Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
     the places of one server, one of which ``informs`` it of restarts; lines about it have its ``server_name``, or else
-    its address. ``clock`` is the monotonic clock of the
-    snapshots, in seconds.
+    its address. ``clock`` is the monotonic clock of the snapshots, in seconds.
     """
 
     def __init__(

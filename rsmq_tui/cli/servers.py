@@ -67,17 +67,23 @@ def config_path(options: Options) -> tuple[Path, bool]:
         raise UsageError(printable(f"the path of the configuration file {error}")) from None
 
 
+def _is_missing(path: Path) -> bool:
+    """Return whether there is no such file; if that cannot be told, reading it reports why."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        # Such as a folder of another user.
+        return False
+    return False
+
+
 def config_of(options: Options) -> "Config | None":
     """Read the configuration file, if there is one; raises ``UsageError``."""
     path, said = config_path(options)
-    if not said:
-        try:
-            path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError:
-            # Such as a folder of another user: reading the file reports it.
-            pass
+    if not said and _is_missing(path):
+        return None
     # Importing its parser delays the first paint by some ms, so only if there is a file.
     from rsmq_tui.profiles.config import read_config  # noqa: PLC0415
     from rsmq_tui.profiles.values import ConfigError  # noqa: PLC0415

@@ -127,8 +127,8 @@ class Polling(Source, ABC):
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
     earlier run. ``own_changes``, if set, gets the server and the namespace, and returns the queues there that this
     program has changed since it was last called, in any of its processes: that is not the work of a consumer. Without
-    ``is_charted``, nothing is kept that only charts show.
-    With a ``feed``, snapshots come from there, and nothing is polled.
+    ``is_charted``, nothing is kept that only charts show. With a ``feed``, snapshots come from there, and nothing is
+    polled.
     """
 
     def __init__(

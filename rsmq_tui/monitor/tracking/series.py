@@ -426,7 +426,7 @@ class Past(NamedTuple):
 class DayTrend:
     """What is older than the hour of a ``Trend``: the highest counts and the mean rates of each ``DAY_BUCKET_MS``.
 
-    Numbers are of single precision. All queues have a bucket for each time; NaN for unknown.
+    Numbers are of single precision, NaN for unknown. The buckets of a queue begin with the queue.
     """
 
     def __init__(self) -> None:
