@@ -26,8 +26,12 @@ LISTS = ("queue:*",)
 # In a minute: what is open for a moment, a file or a connection, is missing in one of them.
 _LOOKS = 20
 _PATIENCE_S = 120.0
-# The server begins that long before now: what a program calls the future is none.
-_BEHIND_US = 86_400_000_000
+# What the programs keep at most of any time: a day of each queue, and the last hour more finely.
+_KEPT_S = 25 * 3600
+# The part of the time before the judgement in which the server's clock goes through that.
+_FIRST_PART = 0.3
+# The server ends that long before now: what a program calls the future is none.
+_BEHIND_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Plan:
     """How long, how many queues that come and go, how fast, and where it is written.
 
     The server's clock and the workload run ``speed`` times as fast as the programs: what these keep of an hour fills
-    in that part of it.
+    in that part of it. In the first minutes the clock runs so fast that a day passes: what the programs keep of a day
+    is there before the judgement begins, as with a program that has run for long.
     """
 
     seconds: float
@@ -52,6 +57,21 @@ class Plan:
     def settled_s(self) -> float:
         """The time after which nothing may grow."""
         return settled_s(self.seconds)
+
+    @property
+    def first_s(self) -> float:
+        """How long the first minutes are."""
+        return self.settled_s * _FIRST_PART
+
+    @property
+    def first_speed(self) -> int:
+        """How fast the server's clock runs in the first minutes."""
+        return max(self.speed, round(_KEPT_S / self.first_s))
+
+    @property
+    def clock_s(self) -> float:
+        """How far the server's clock gets at most."""
+        return self.first_speed * self.first_s + self.speed * self.seconds
 
 
 @dataclass(slots=True)
@@ -70,7 +90,9 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
     for name in ("state", "counts", "history"):
         (plan.out / name).mkdir()
     with (
-        ClockedServer(start_us=time.time_ns() // 1000 - _BEHIND_US, speed=plan.speed) as server,
+        ClockedServer(
+            start_us=time.time_ns() // 1000 - round((plan.clock_s + _BEHIND_S) * 1e6), speed=plan.speed
+        ) as server,
         # On a busy machine the server may answer late; the run goes on.
         Redis.from_url(server.url, socket_timeout=_PATIENCE_S) as client,
         (plan.out / SAMPLES).open("x", buffering=1) as samples,
@@ -79,7 +101,13 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
             raise OSError("the clock of the server cannot run fast without a C compiler, or on this system")
         with _everything(plan, server) as soak:
             say(f"{len(soak.pids)} processes run: {soak.pids}")
-            _sample(plan, soak, client, samples.write, say)
+            server.run(plan.first_speed)
+            slower = threading.Timer(plan.first_s, server.run, [plan.speed])
+            slower.start()
+            try:
+                _sample(plan, soak, client, samples.write, say)
+            finally:
+                slower.cancel()
         samples.write(json.dumps({"done": soak.done, "troubles": soak.troubles.said}) + "\n")
 
 
