@@ -338,6 +338,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         super().__init__(first, **options)
         self.reader = reader
         self._sampler = sampler
+        self._replaced = 0
         # Another poller may have used the reader.
         reader.rows.forget()
 
@@ -361,9 +362,13 @@ class ReaderPolling(Polling, Generic[ReaderT]):
     async def _read_info(self, at_ms: int) -> None:
         """Read INFO if that is due, as of the poll at this time.
 
-        It is due after an outage, and never with the first poll, which is to be shown soon. Without permission for it,
-        polls continue without INFO.
+        It is due after an outage, and when a connection was replaced, as the server may have been restarted between two
+        polls. It is never due with the first poll, which is to be shown soon. Without permission for it, polls continue
+        without INFO.
         """
+        replaced, self._replaced = self._replaced, self.reader.traffic.replaced
+        if self._replaced != replaced and self._info is not None:
+            self._info_due_s = 0.0
         if self._failures:
             self._info_due_s = 0.0
             self._growth.forget()

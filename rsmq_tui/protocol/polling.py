@@ -208,6 +208,7 @@ class TrackedConnection:
                 replies = await self.commands(*commands)
                 if not has_moved(replies):
                     return replies
+            self._traffic.replaced += 1
         await self._renew()
         return await self.commands(*commands)
 

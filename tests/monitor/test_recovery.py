@@ -10,6 +10,7 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.events.detector import QueueDetector
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.protocol import QueueReader, Rsmq
 from tests.monitor.timing import FakeClock, Gate, Timer, next_of
@@ -191,6 +192,27 @@ class TestWhenItComesBack:
         await poller.poll()
 
         assert kind(await poller.poll()) is None
+
+    async def test_a_restart_between_two_polls_is_in_the_first_one_after_it(
+        self, own_server: EmbeddedServer, poller: LivePoller, clock: FakeClock
+    ) -> None:
+        fill(own_server)
+        detector = QueueDetector(own_server.url, "rsmq", poller.thresholds)
+        for _ in range(2):
+            before = await poller.poll()
+            assert detector.observe(before) == []
+            clock.now_s += 1
+        own_server.stop()
+        own_server.start()
+        after = await poller.poll()
+
+        assert kind(after) is None
+        assert before.info is not None
+        assert after.info is not None
+        assert before.info.run_id != after.info.run_id
+        (event,) = detector.observe(after)
+        lost = "lost with the restart of the server, with 3 messages at the previous poll"
+        assert (event.queue, event.text) == ("q", lost)
 
 
 class TestPaused:

@@ -94,11 +94,15 @@ def _forget(password: Password) -> None:
 
 @dataclass(slots=True)
 class Traffic:
-    """What one client has sent and received so far: bytes in both directions, and commands."""
+    """What one client has sent and received so far: bytes in both directions, and commands.
+
+    ``replaced`` is how many connections of polls broke and were replaced within the poll, so that it did not fail.
+    """
 
     bytes_sent: int = 0
     bytes_received: int = 0
     commands: int = 0
+    replaced: int = 0
 
 
 def metered(base: type[Any], traffic: Traffic) -> type[Any]:
