@@ -122,6 +122,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
             _source(place, name, memory, folder),
             place=name,
             name=place.profile.name,
+            server=place.server,
             ns=place.ns,
             colour=place.profile.colour,
             triage=partial(_service, place, folder),

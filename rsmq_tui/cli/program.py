@@ -124,8 +124,10 @@ def completion_variable(name: str) -> str:
 
 def error_words(text: str) -> str:
     """Return click's message for an error, printable, and without a URL, which may contain a password."""
-    without_urls = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text)
-    return _printable_lines(without_urls.expandtabs(2))
+    shown = re.sub(r"[^\s'(]*(?:://|@)[^\s')]*", "(a URL)", text).rstrip()
+    if re.search(r"(command '|argument \()\(a URL\)", shown):
+        shown += "\nThe URL of a server is the value of an option: -r URL"
+    return _printable_lines(shown.expandtabs(2))
 
 
 def _printable_lines(text: str) -> str:

@@ -29,6 +29,7 @@ def test_what_is_no_duration_in_whole_seconds(text: str) -> None:
         whole_seconds(text)
 
 
+OPTION_OF_URL = "\nThe URL of a server is the value of an option: -r URL"
 OPTIONS = [
     (["--interval", "1m"], "interval", 60),
     (["demo", "--headless", "--seconds", "2m"], "seconds", 120),
@@ -70,7 +71,9 @@ def test_a_message_is_hidden_for_so_long(command: Command, orders: Rsmq, client:
         (["messages", "list", "orders", "--limits=5"], "No such option '--limits'. (Did you mean one of: '--limit'"),
         (["--colour"], "No such option '--colour'."),
         (["snapshot", "--x\x1b[2J"], "No such option '--x\\x1b[2J'."),
-        (["redis://user:secret@host"], "No such command '(a URL)'."),
+        (["redis://user:secret@host"], f"No such command '(a URL)'.{OPTION_OF_URL}"),
+        (["snapshot", "redis://user:secret@host"], f"Got unexpected extra argument ((a URL)){OPTION_OF_URL}"),
+        (["snapshot", "-r", "redis://user:secret@host", "more"], "Got unexpected extra argument (more)\n"),
     ],
 )
 def test_what_is_nearly_right_is_told(arguments: list[str], sentence: str, anywhere: Command) -> None:

@@ -11,6 +11,7 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.screen import NowPanel
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
@@ -180,6 +181,15 @@ async def test_before_the_first_poll_it_says_that_it_connects(source: ScriptedSo
         # No key does harm yet.
         await press(pilot, "j", "G", "s", "S", "r", "p", "t", "enter", "escape", "slash", "a", "enter", "escape")
         assert "connecting …" in text_of(app_of(pilot))
+
+
+async def test_before_the_first_poll_it_names_the_server_and_how_long_it_waits(source: ScriptedSource) -> None:
+    app = RsmqApp([WatchedServer(source, server="redis://cache-1:6379/0")], clock=source.clock)
+    async with app.run_test(size=WIDE) as pilot:
+        status = app.screen.query_one(StatusLine)
+        assert lines_of(status)[0].strip() == "rsmq-tui   connecting to redis://cache-1:6379/0 …"
+        source.clock.now_s += 4
+        await until(pilot, lambda: "… 4 s" in lines_of(status)[0], "the line counts the seconds")
 
 
 async def test_waiting_does_not_jump_where_messages_come_back_to_the_queue(source: ScriptedSource) -> None:

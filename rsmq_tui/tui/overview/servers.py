@@ -14,10 +14,10 @@ class WatchedServer:
     """One server, in one namespace at a time.
 
     ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
-    shown at the top in its ``colour`` (``#rrggbb``). ``ns`` is the initial namespace, which also determines the
-    ``kind`` of its queues. ``triage`` changes its queues; it may be a factory, which is called when first needed, after
-    the first numbers are on the screen. Without ``triage``, or if it or the site is ``read_only``, nothing can be
-    changed.
+    shown at the top in its ``colour`` (``#rrggbb``); ``server`` is its address, without user and password, shown until
+    the first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues. ``triage``
+    changes its queues; it may be a factory, which is called when first needed, after the first numbers are on the
+    screen. Without ``triage``, or if it or the site is ``read_only``, nothing can be changed.
     """
 
     def __init__(
@@ -26,6 +26,7 @@ class WatchedServer:
         *,
         place: str = "",
         name: str = "",
+        server: str = "",
         ns: str = "",
         colour: str | None = None,
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
@@ -34,6 +35,7 @@ class WatchedServer:
         self.source = source
         self.place = place
         self.name = name
+        self.server = server
         self.colour = colour
         self.kind = kind_of(ns)
         self.read_only = read_only or bool(getattr(triage, "read_only", False))

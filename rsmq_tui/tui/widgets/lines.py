@@ -101,6 +101,7 @@ class StatusLine(Painted):
 
     def on_mount(self) -> None:
         """Repaint regularly; nothing is sent unless the text changes."""
+        self._began_s = dashboard_of(self.app).clock()
         self.set_interval(0.5, self.repaint)
 
     def watch_snapshot(self) -> None:
@@ -111,7 +112,7 @@ class StatusLine(Painted):
         """Paint the line; what does not fit is dropped from the middle outwards, but never the freshness."""
         snapshot = self.snapshot
         if snapshot is None:
-            return [self.line([(" rsmq-tui   connecting …", "muted")])]
+            return [self.line(self._connecting())]
         width = self.size.width
         left, right = self._left(snapshot), self._right(snapshot)
         kept = 1 + (dashboard_of(self.app).recording is not None) + bool(self._zone())
@@ -121,6 +122,13 @@ class StatusLine(Painted):
             left.pop()
         gap = width - cells_of(left) - cells_of(right)
         return [self.line([*left, (" " * max(0, gap), ""), *right])]
+
+    def _connecting(self) -> list[Piece]:
+        """Name the servers that have not answered yet, and after a moment for how long."""
+        names = ", ".join(dict.fromkeys(printable(site.server, 60) for site in self._sites if site.server))
+        waited_s = dashboard_of(self.app).clock() - self._began_s
+        since = f" {waited_s:.0f} s" if waited_s >= 1 else ""
+        return [(f" rsmq-tui   connecting{' to ' if names else ''}{names} …{since}", "muted")]
 
     def _left(self, snapshot: Snapshot) -> list[Piece]:
         ns = printable(snapshot.ns, 40)
