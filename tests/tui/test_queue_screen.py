@@ -6,6 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.text import clock
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
@@ -13,7 +14,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.charts import BarPanel, ChartPanel
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.monitor.rows import Flow
-from tests.tui.driving import opened, play, play_rows, poll_again, press, settled, shown
+from tests.tui.driving import opened, play, play_rows, poll_again, press, settled, shown, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of, row_of
 from tests.tui.states import one_of_each, poll_of, queue_of
@@ -83,6 +84,23 @@ async def test_facts_are_the_attributes_and_counters(source: ScriptedSource) -> 
             "vt – · delay 0 s · max unlimited · sent – · received 0 · created 2026-11-17 11:06"
             "   ! vt is odd; no created date"
         )
+
+
+async def test_facts_take_a_second_line_where_they_need_it_and_keep_it_until_the_width_changes(
+    source: ScriptedSource,
+) -> None:
+    async with opened(source, size=(80, 24)) as pilot:
+        await _open(pilot, source, totalsent=123_456_789, totalrecv=123_456_000)
+        facts = pilot.app.screen.query_one("#facts", TextLine)
+        created = f"created {clock(source.last.queues[0].created_ms, date=True)[:16]}"
+        assert created in " ".join(line.strip() for line in lines_of(facts))
+        assert len(lines_of(facts)) == 2
+        shorter = queue_of("orders", ready=1, totalsent=1, totalrecv=0)
+        await play(pilot, source, poll_of(source, [shorter], START_MS + 1_000))
+        assert len(lines_of(facts)) == 2
+        await pilot.resize_terminal(100, 24)
+        await until(pilot, lambda: len(lines_of(facts)) == 1, "one line has room for them")
+        assert created in lines_of(facts)[0]
 
 
 async def test_charts_and_bars(source: ScriptedSource) -> None:

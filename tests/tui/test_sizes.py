@@ -10,6 +10,7 @@ from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
+from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play, press, resized, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -235,21 +236,25 @@ async def test_a_larger_terminal_fills_the_page_of_messages(source: ScriptedSour
 
 
 async def test_lines_on_80_columns_lose_no_reason_and_no_half_of_a_word(source: ScriptedSource) -> None:
-    """The title of a queue takes two lines; a line that is too long ends with a whole word."""
+    """Title and facts of a queue take two lines; a line that is too long ends with a whole word."""
     odd = queue_of("odd", ready=7, verdict=Verdict.STALLED, since_ms=START_MS - 60_000)
     source.messages["odd"] = messages_of([b"x"] * 7)
     async with opened(source, size=(80, 24)) as pilot:
         await play(pilot, source, poll_of(source, [odd]))
         await press(pilot, "enter")
-        title, facts = (pilot.app.screen.query_one(id) for id in ("#title", "#facts"))
+        title, facts = (pilot.app.screen.query_one(id, TextLine) for id in ("#title", "#facts"))
         await until(pilot, lambda: title.size.height == 2, "the title has two lines")
         shown = " ".join(" ".join(lines_of(title)).split())
         assert shown.startswith("◀ odd ■ stalled: 7 messages ready, never received")
         assert shown.endswith("since the first was due")
         await resized(pilot, 200, 24)
-        whole = lines_of(facts)[0]
+        whole = lines_of(facts)[0].rstrip()
+        await resized(pilot, 70, 24)
+        await until(pilot, lambda: facts.size.height == 2, "the facts have two lines")
+        assert " ".join(line.strip() for line in lines_of(facts)) == whole.strip()
         # Wherever the cut is: within a word, before and after its end.
         for width in range(70, 82):
+            facts.show([(whole, "")])
             await resized(pilot, width, 24)
             cut = lines_of(facts)[0].rstrip()
             assert cut.endswith(" …"), width

@@ -180,7 +180,7 @@ class QueueScreen(ActingScreen):
         self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
-        # Text that does not fit is cut off at the right, and the time of the messages must not be.
+        # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
         self._known_facts = [*recorded, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
         if isinstance(self.site.source, SamplesFirst):
             self.site.source.sample_first([self.queue])
@@ -197,7 +197,7 @@ class QueueScreen(ActingScreen):
         self._pane.follow(row, at_ms, self.queue, self.site.place, is_gone=is_gone)
 
     def _show_facts(self) -> None:
-        self._facts.show([*self._known_facts, *self._waiting])
+        self._facts.show([*self._known_facts, *self._waiting], 2, keep=True)
 
     def rest(self) -> None:
         """Sort as was asked for, or repeat the search, if there is one."""

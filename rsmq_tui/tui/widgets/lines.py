@@ -225,15 +225,21 @@ class TextLine(Painted):
         super().__init__(id=id)
         self._pieces: Sequence[Piece] = ()
         self._height = self._most = 1
+        self._width = 0
 
     def on_resize(self) -> None:
         """Take as many lines as the words need in this width."""
-        self.show(self._pieces, self._most)
+        if self.size.width != self._width:
+            self._width = self.size.width
+            self.show(self._pieces, self._most)
 
-    def show(self, pieces: Sequence[Piece], most: int = 1) -> None:
-        """Show these pieces, on ``most`` lines at most."""
+    def show(self, pieces: Sequence[Piece], most: int = 1, *, keep: bool = False) -> None:
+        """Show these pieces, on ``most`` lines at most.
+
+        To ``keep``, on no fewer lines than before, until the width changes: what is below does not jump with each poll.
+        """
         self._pieces, self._most = pieces, most
-        height = max(1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
+        height = max(self._height if keep else 1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
         if height != self._height:
             self._height = height
             # The height from the style sheet, which may be more than one line.
