@@ -205,7 +205,7 @@ def _condition(term: Term, poison_rc: int) -> Condition:
 
 
 _BODY_SHOWN = 60
-# How many bodies a preview shows of what it removes, and what it keeps of each: a character has up to 4 bytes.
+# How many bodies a preview shows, and what it keeps of each: a character has up to 4 bytes.
 BODIES_SHOWN = 3
 _SHOWN_BYTES = 4 * _BODY_SHOWN
 
@@ -286,7 +286,7 @@ class Preview:
     which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
     scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
-    the starts of those of some messages that it removes.
+    the starts of those of some messages that it applies to.
     """
 
     action: actions.Action
@@ -345,8 +345,6 @@ class Preview:
     def _bodies(self) -> list[tuple[str, str]]:
         """Return the starts of some bodies, so that the user can recognize what the change applies to."""
         bodies = self.action.bodies[:BODIES_SHOWN] if isinstance(self.action, actions.Send) else self.bodies
-        if not bodies and self.selection is not None and self.count == 1:
-            bodies = tuple(message.body for message in self.selection if message.body is not None)
         rows = [printable(body[:_SHOWN_BYTES].decode("utf-8", "replace"), _BODY_SHOWN) for body in bodies]
         # The count of a deletion of a queue includes the queue.
         others = self.count - len(rows) - self.action.counts_queue

@@ -237,6 +237,16 @@ async def test_marks_that_have_changed_are_offered_with_the_preview(
     assert (await triage.run(wider).to_end()).tally.done == 11
 
 
+@pytest.mark.parametrize("name", ACTIONS)
+async def test_a_preview_shows_some_bodies_and_reads_no_long_one(
+    triage: ChangeService, client: Redis, ids: list[str], name: str
+) -> None:
+    client.hset("rsmq:a-dlq:Q", ids[1], b"x" * 200_000)
+    preview = await triage.preview(ACTIONS[name], LOOSE["marks"](ids[:3]))
+    assert (preview.count, preview.bodies) == (3, (b"body 0", b"body 2"))
+    preview.close()
+
+
 async def test_a_queue_that_is_deleted_keeps_the_strict_guard(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str]
 ) -> None:

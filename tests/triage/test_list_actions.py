@@ -24,7 +24,7 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.lists import select as list_select
-from rsmq_tui.triage.scope import Marked, Named, Shown
+from rsmq_tui.triage.scope import BODIES_SHOWN, Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
@@ -77,6 +77,7 @@ async def test_there_and_back_and_there_and_back(
 ) -> None:
     preview = await lists.preview(ACTIONS[what](tmp_path))
     assert everything(client) == before
+    assert preview.selection is None or len(preview.bodies) == min(preview.count, BODIES_SHOWN)
     report = await lists.run(preview).to_end()
     there = everything(client)
     assert (report.stopped, report.tally.done, report.tally.handled) == (None, preview.count, preview.count)

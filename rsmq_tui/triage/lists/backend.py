@@ -147,7 +147,6 @@ class ListBackend(Backend):
             if not isinstance(action, actions.Hide):
                 notes.append(PUT_BACK)
             notes += _cost_notes(selection, facts)
-        some = islice(selection, BODIES_SHOWN) if action.takes_away else ()
         return replace(
             base,
             at_ms=selection.at_ms or base.at_ms,
@@ -156,7 +155,7 @@ class ListBackend(Backend):
             elsewhere=found.elsewhere,
             unsearched=found.unsearched,
             notes=tuple(notes),
-            bodies=starts_of(item.body for item in some),
+            bodies=starts_of(item.body for item in islice(selection, BODIES_SHOWN)),
         )
 
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:

@@ -160,10 +160,13 @@ class RsmqBackend(Backend):
         await self._reader.aclose()
 
     async def _some_bodies(self, action: actions.MessageAction, selection: Selection) -> tuple[bytes, ...]:
-        """Return the starts of the bodies of some messages that the action removes; long ones are left out."""
-        some = list(islice(selection, BODIES_SHOWN)) if action.takes_away else []
-        unread = [message.id for message in some if message.body is None and message.size <= _SHOWN_BYTES_MAX]
-        _, read = await self._editor.messages(action.queue, unread) if unread else (0, [])
+        """Return the starts of the bodies of some selected messages; long ones are left out."""
+        some = list(islice(selection, BODIES_SHOWN))
+        unread = [message.id for message in some if message.body is None]
+        # The selection may not have their sizes.
+        _, sized = await self._editor.messages(action.queue, unread, bodies=False) if unread else (0, [])
+        short = [message.id for message in sized if message is not None and message.size <= _SHOWN_BYTES_MAX]
+        _, read = await self._editor.messages(action.queue, short) if short else (0, [])
         return starts_of(message.body for message in (*some, *read) if message is not None)
 
     async def _notes(self, action: actions.MessageAction) -> tuple[QueueFields, tuple[str, ...]]:
