@@ -11,8 +11,8 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
 from rsmq_tui.monitor.poller import LivePoller
 from rsmq_tui.monitor.server import Finding, fail, ok, status_findings, warn
-from rsmq_tui.monitor.text import SENTENCE_MAX, duration, plural, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, QueueReader, failure_of
+from rsmq_tui.monitor.text import SENTENCE_MAX, duration, lists_hint, plural, printable
+from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, QueueReader, failure_of
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -155,7 +155,7 @@ async def _of_queues(
     for finding in poll_findings(snapshot, interval_s, reader.scripts_refused):
         yield finding
     namespaces = await reader.namespaces()
-    yield namespaces_finding(snapshot, namespaces.names, complete=namespaces.complete)
+    yield namespaces_finding(snapshot, namespaces)
 
 
 def step_finding(step: Step) -> Finding:
@@ -261,22 +261,20 @@ def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | 
         yield fail("queues.index", note, "another program uses that key: choose another namespace (--ns)")
 
 
-def namespaces_finding(snapshot: Snapshot, names: Sequence[str], *, complete: bool) -> Finding:
+def namespaces_finding(snapshot: Snapshot, found: Namespaces) -> Finding:
     """Return the finding for the namespaces, and whether the watched one has queues."""
+    names = found.names
     shown = ", ".join(printable(name, 40) for name in names[:_NAMES_SHOWN])
     if len(names) > _NAMES_SHOWN:
         shown += f" and {len(names) - _NAMES_SHOWN} more"
     there = f"; namespaces on the server: {shown}" if names else ""
-    there += "" if complete else " (not all keys were scanned)"
+    there += "" if found.complete else " (not all keys were scanned)"
     here = f"{plural(len(snapshot.queues), 'queue')} in namespace {printable(snapshot.ns, 40)}{there}"
     if snapshot.queues:
         return ok("queues.found", here)
     others = [name for name in names if name != snapshot.ns]
-    hint = (
-        f"--ns {others[0]}"
-        if others
-        else "is it the right server, database and namespace? rsmq-tui queues create creates one"
-    )
+    hint = f"--ns {others[0]}" if others else lists_hint(found.lists)
+    hint = hint or "is it the right server, database and namespace? rsmq-tui queues create creates one"
     return warn("queues.found", printable(here, SENTENCE_MAX), hint)
 
 

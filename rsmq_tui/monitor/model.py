@@ -216,7 +216,8 @@ class Snapshot:
     """One poll of everything, stamped with the server's TIME.
 
     ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists the namespaces
-    on the server; it is read only while the watched one has no queues. Snapshots are compared by identity.
+    on the server, and ``lists`` patterns of its lists; they are read only while the watched one has no queues.
+    Snapshots are compared by identity.
 
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
@@ -240,6 +241,7 @@ class Snapshot:
     paused: bool = False
     notes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] | None = None
+    lists: tuple[str, ...] = ()
     place: str = ""
     parts: tuple["Snapshot", ...] = ()
     info: ServerInfo | None = None

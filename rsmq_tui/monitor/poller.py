@@ -523,13 +523,13 @@ class LivePoller(ReaderPolling[QueueReader]):
         self._sampler.store_receive_counts(looked, counts)
         self._sampler.store_flights(looked, flights)
         self._sampler.store_pages(zip(pages, found, strict=True))
-        namespaces = self._last.namespaces
+        namespaces, lists = self._last.namespaces, self._last.lists
         if queues:
-            namespaces = None
+            namespaces, lists = None, ()
         elif namespaces is None:
-            namespaces = (await self.reader.namespaces()).names
+            namespaces, _, lists = await self.reader.namespaces()
         sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
-        read = {"queues": queues, "totals": totals, "namespaces": namespaces, **sampled}
+        read = {"queues": queues, "totals": totals, "namespaces": namespaces, "lists": lists, **sampled}
         notes = index.problem, refusal(self.reader.scripts_refused)
         return self._snapshot_of(meter, notes, at_ms=index.at_ms, **read)
 

@@ -33,6 +33,12 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
+def lists_hint(patterns: Iterable[str]) -> str:
+    """Return how the lists of these patterns are shown as queues; empty without patterns."""
+    options = " ".join(f"--lists '{pattern}'" for pattern in patterns)
+    return f"to see its Redis Lists as queues: rsmq-tui {options}" if options else ""
+
+
 def compact(value: float | None) -> str:
     """Format a number in at most six characters: 38,112, then 381k, 38.1M."""
     if value is None:

@@ -18,7 +18,7 @@ from rsmq_tui.monitor.doctor import (
     step_finding,
 )
 from rsmq_tui.monitor.server import Finding, Level, server_findings, server_kind
-from rsmq_tui.protocol import Address, Failure, Rsmq
+from rsmq_tui.protocol import Address, Failure, Namespaces, Rsmq
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step, commands_for
 from rsmq_tui.protocol.status import ServerStatus
 from tests.protocol.responder import Responder
@@ -209,13 +209,18 @@ def test_notes_that_are_trouble_and_one_that_is_not() -> None:
 
 
 def test_an_empty_namespace_says_which_others_there_are() -> None:
-    found = namespaces_finding(SNAPSHOT, ("jobs", "mail\x1b[2J"), complete=False)
+    found = namespaces_finding(SNAPSHOT, Namespaces(("jobs", "mail\x1b[2J"), complete=False))
     assert (found.level, found.hint) == (Level.WARN, "--ns jobs")
     assert found.text.isprintable()
     assert "not all keys were scanned" in found.text
-    many = namespaces_finding(SNAPSHOT, [f"n{number}" for number in range(30)], complete=True)
+    many = namespaces_finding(SNAPSHOT, Namespaces(tuple(f"n{number}" for number in range(30)), complete=True))
     assert "and 20 more" in many.text
-    assert namespaces_finding(SNAPSHOT, (), complete=True).level is Level.WARN
+    assert namespaces_finding(SNAPSHOT, Namespaces((), complete=True)).level is Level.WARN
+
+
+def test_an_empty_namespace_says_how_lists_are_shown() -> None:
+    found = namespaces_finding(SNAPSHOT, Namespaces((), True, ("queue:*", "celery")))
+    assert found.hint == "to see its Redis Lists as queues: rsmq-tui --lists 'queue:*' --lists 'celery'"
 
 
 async def diagnosed(

@@ -31,6 +31,13 @@ class TestNamespaces:
 
         assert await reader.namespaces() == Namespaces(("", "a:b", "rsmq", "{tag}", "\udcff"), complete=True)
 
+    async def test_come_with_patterns_of_the_lists(self, client: redis.Redis, reader: QueueReader) -> None:
+        for name in ("queue:mail", "queue:low", "queue:high", "celery", "a:b:c", "a:b:d", "x y", "z*", "it's", b"\xff"):
+            client.rpush(name, "x")
+        client.set("string:a", "x")
+
+        assert await reader.namespaces() == Namespaces((), True, ("queue:*", "a:b:*", "celery"))
+
     async def test_among_many_keys(self, client: redis.Redis, reader: QueueReader) -> None:
         client.mset({f"key:{number}": "x" for number in range(5000)})
         client.sadd("far:QUEUES", "x")

@@ -21,6 +21,9 @@ async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
         assert "No queues in namespace rsmq. No other namespaces were found." in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, [], namespaces=tuple(f"ns{n}" for n in range(20))))
         assert "Other namespaces: ns0, ns1, ns2, ns3, ns4, ns5, ns6, ns7. Press n" in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, [], namespaces=(), lists=("queue:*",)))
+        text = text_of(app_of(pilot))
+        assert "To see its Redis Lists as queues: rsmq-tui --lists 'queue:*'" in text
         await play(pilot, source, poll_of(source, [], notes=("rsmq:QUEUES is no set",)))
         assert "rsmq:QUEUES is no set" in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, one_of_each()))

@@ -4,7 +4,9 @@ A poll reads the clock, and the index if it changed, in one round trip; then the
 the server does not report changes (``rsmq_tui.protocol.polling``).
 """
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from math import inf
@@ -310,13 +312,33 @@ async def _without_body(runner: ScriptRunner, wanted: Sequence[tuple[bytes, byte
 
 _SCAN_COUNT = 1000
 _SCAN_CALLS_MAX = 500
+# So many lists, and the lists among the first 100,000 keys, are enough to name patterns.
+_LISTS_MAX = 1_000
+_LISTS_CALLS_MAX = 100
+_PATTERNS_MAX = 3
+# What a pattern and a shell leave as it is.
+_PLAIN = re.compile(r"[\w.:@/{}+-]+", re.ASCII)
 
 
 class Namespaces(NamedTuple):
-    """The namespaces that a scan found; ``complete`` is False when it stopped before the end of a large keyspace."""
+    """The namespaces that a scan found; ``complete`` is False when it stopped before the end of a large keyspace.
+
+    ``lists`` are patterns of the keys that are lists, those with the most keys first, for who has no RSMQ queues.
+    """
 
     names: tuple[str, ...]
     complete: bool
+    lists: tuple[str, ...] = ()
+
+
+def list_patterns(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a few patterns for lists: what they have before their last colon, or the whole name of one without it.
+
+    Names that a pattern or a shell would not leave as they are have none.
+    """
+    plain = (name for name in names if _PLAIN.fullmatch(name))
+    counted = Counter(f"{name.rpartition(':')[0]}:*" if ":" in name[1:] else name for name in plain)
+    return tuple(pattern for pattern, _ in counted.most_common(_PATTERNS_MAX))
 
 
 class QueueReader:
@@ -404,15 +426,16 @@ class QueueReader:
         return self._runner.refused
 
     async def namespaces(self) -> Namespaces:
-        """Search for sets named ``*:QUEUES`` by SCAN, over at most about 500,000 keys of each server.
+        """Search for sets named ``*:QUEUES`` by SCAN, over at most about 500,000 keys of each server, and for lists.
 
         In a cluster every node that holds keys is searched. Call it on demand only.
         """
         found: set[str] = set()
+        lists: set[str] = set()
         complete = True
         for link in await self._links.everywhere():
-            complete = await self._add_namespaces(link.runner, found) and complete
-        return Namespaces(tuple(sorted(found)), complete)
+            complete = await self._add_namespaces(link.runner, found, lists) and complete
+        return Namespaces(tuple(sorted(found)), complete, list_patterns(sorted(lists)))
 
     async def status(self) -> "tuple[ServerStatus, ...]":
         """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
@@ -420,11 +443,18 @@ class QueueReader:
 
         return await read_statuses(self._links)
 
-    async def _add_namespaces(self, runner: ScriptRunner, found: set[str]) -> bool:
-        """Add the namespaces of one server, and return whether these are all."""
+    async def _add_namespaces(self, runner: ScriptRunner, found: set[str], lists: set[str]) -> bool:
+        """Add the namespaces of one server, and some of its lists; return whether these are all namespaces."""
         cursor: int | str | bytes = 0
-        for _ in range(_SCAN_CALLS_MAX):
-            (reply,) = await runner.commands(("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set"))
+        for number in range(_SCAN_CALLS_MAX):
+            asked: list[Sequence[bytes | str | int]] = [
+                ("SCAN", cursor, "MATCH", "*:QUEUES", "COUNT", _SCAN_COUNT, "TYPE", "set")
+            ]
+            if number < _LISTS_CALLS_MAX and len(lists) < _LISTS_MAX:
+                asked.append(("SCAN", cursor, "COUNT", _SCAN_COUNT, "TYPE", "list"))
+            reply, *others = await runner.commands(*asked)
+            for _, keys in (other for other in others if not isinstance(other, Exception)):
+                lists.update(map(name_of, keys))
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
                 # SCAN is not allowed, or not with these options; other errors are temporary.
                 return False

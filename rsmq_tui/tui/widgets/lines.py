@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import count, duration, plural, printable, shown_zone, size, zone_words
+from rsmq_tui.monitor.text import count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -81,7 +81,12 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
         if others
         else "No other namespaces were found."
     )
-    return [*notes, (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", "")]
+    hint = lists_hint(snapshot.lists)
+    return [
+        *notes,
+        (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", ""),
+        *([(f"  {hint[0].upper()}{hint[1:]}", "")] if hint else []),
+    ]
 
 
 # How long after the next numbers were due the last ones are called stale.
