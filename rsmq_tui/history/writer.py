@@ -364,7 +364,7 @@ def _gate(root: Path) -> Iterator[None]:
 
 
 def _give_back_memory() -> None:
-    """Return the free memory of sealing and inventories to the system, in a few ms."""
+    """Return the free memory of sealing and inventories to the system, in less than a millisecond."""
     # This does something only if Arrow has an allocator of its own, which keeps some of it all the same.
     pa.default_memory_pool().release_unused()
     give_back()
@@ -376,7 +376,7 @@ SYNC_EVERY_S = 5.0
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
-_GIVE_BACK_S = 60.0
+_GIVE_BACK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
