@@ -51,7 +51,8 @@ def test_show_prints_what_is_kept(command: Command, anywhere: Command, orders: R
     assert sorted(line["body"] for line in lines) == ['{"type": "a", "n": 0}', '{"type": "a", "n": 1}']
     assert all((line["edit"], line["outcome"], line["queue"], line["rc"]) == ("remove", "done", "orders", 1)
                for line in lines)  # fmt: skip
-    assert anywhere("journal", "show", "1", terminal=True).lines == lines
+    for arguments in (["1"], ["1", "--json"], ["--json", "1"]):
+        assert anywhere("journal", "show", *arguments, terminal=True).lines == lines
     rescored = anywhere("journal", "show", "2").lines
     assert len(rescored) == 4
     assert all(int(line["new_score"]) and line["new_id"] == line["id"] for line in rescored)

@@ -65,6 +65,7 @@ def _list_command(options: Options) -> int:
     statuses=_READ_STATUSES,
 )
 @_change
+@option("--json", "the same: these are always JSON lines")
 @guarded
 def _show_command(options: Options) -> int:
     return _reading(options, lambda journal: _show(journal, options.change))
