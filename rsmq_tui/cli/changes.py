@@ -25,7 +25,7 @@ from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
-from rsmq_tui.triage.actions import Action, MessageAction, reference, target_reference
+from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
@@ -254,6 +254,8 @@ def _show_as_json(preview: Preview) -> None:
         server=preview.server,
         ns=preview.ns,
         what=preview.what,
+        for_s=action.seconds if isinstance(action, Hide) else None,
+        delay_s=action.delay_s if isinstance(action, Send) else None,
         planned=preview.count,
         states={as_key(state): count for state, count in states},
         not_there=preview.elsewhere,

@@ -57,6 +57,27 @@ def test_a_preview_says_the_number_and_changes_nothing(
     assert {key: client.dump(key) for key in client.scan_iter()} == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "times"),
+    [
+        (["hide", "orders", "--all", "--for", "10m"], (600, None)),
+        (["hide", "list:queue:jobs", "--all", "--for", "1h"], (3600, None)),
+        (["send", "orders", "one", "--delay", "1m"], (None, 60)),
+        (["send", "orders", "one", "--delay", "0"], (None, 0)),
+        (["send", "orders", "one"], (None, None)),
+        (["send", "list:queue:jobs", "one", "--front"], (None, None)),
+        (["delete", "orders", "--all"], (None, None)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_preview_as_json_has_the_times_that_were_given(
+    arguments: list[str], times: tuple[int | None, int | None], command: Command, orders: Rsmq, client: Redis
+) -> None:
+    client.lpush("queue:jobs:processing", "job")
+    (preview,) = command("messages", *arguments, "--json").lines
+    assert (preview["for_s"], preview["delay_s"]) == times
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_yes_makes_the_change_and_undo_takes_it_back(
     name: str, command: Command, orders: Rsmq, keys: Keys, tmp_path: Path
