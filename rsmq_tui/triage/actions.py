@@ -90,6 +90,10 @@ class Action:
         """Return what it applies to: that number of messages, or a queue."""
         return plural(count, "message")
 
+    def title(self, count: int, unleased: int = 0) -> str:
+        """Return the verb with what it applies to; ``unleased`` of its messages are in processing without a lease."""
+        return f"{self.verb} {self.about(count)}"
+
     @property
     def details(self) -> tuple[tuple[str, str], ...]:
         """Further lines of the preview, as (label, text)."""
@@ -158,6 +162,14 @@ class ExtendLease(Hide):
     def about(self, count: int) -> str:
         """Return the number of leases."""
         return plural(count, "lease")
+
+    def title(self, count: int, unleased: int = 0) -> str:
+        """Say how many leases are extended, and how many are created, of items that have none."""
+        if not unleased:
+            return super().title(count)
+        if unleased == count:
+            return f"Create {self.about(count)}"
+        return f"{super().title(count - unleased)} and create {unleased:,}"
 
 
 class Release(MessageAction):

@@ -313,7 +313,12 @@ class Preview:
     @property
     def title(self) -> str:
         """The title of the preview: the action and its count."""
-        return f"{self.action.verb} {self.action.about(self.count)}"
+        return self.action.title(self.count, self.unleased)
+
+    @property
+    def unleased(self) -> int:
+        """How many of its messages are in processing without a lease."""
+        return 0 if self.selection is None else self.selection.states[MessageState.UNLEASED]
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:

@@ -50,7 +50,12 @@ class SeveralPreview(Preview):
         """The action, its count, and the number of queues."""
         if isinstance(self.action, Undo):
             return f"Undo {plural(len(self.parts), 'change')}"
-        return f"{self.action.verb} {self.action.about(self.count)} in {plural(len(self.parts), 'queue')}"
+        return f"{self.action.title(self.count, self.unleased)} in {plural(len(self.parts), 'queue')}"
+
+    @property
+    def unleased(self) -> int:
+        """The sum of all queues."""
+        return sum(each.unleased for _, each in self.parts)
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:

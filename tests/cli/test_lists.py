@@ -11,6 +11,7 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.pages import ListRanges
 from tests.cli.conftest import Command
+from tests.triage.list_doing import lease
 
 KEY = "queue:orders"
 LISTED = f"list:{KEY}"
@@ -132,6 +133,32 @@ def test_what_the_star_of_a_pattern_stands_for_is_the_name(anywhere: Command, cl
     ]
     one = anywhere("--config", str(config), "queues", "list", "--lists", "bull:video:wait").lines
     assert [(line["name"], line["hidden"]) for line in one if line["kind"] == "list"] == [("bull:video:wait", 1)]
+
+
+@pytest.mark.parametrize(
+    ("leased", "title"),
+    [(3, "Extend 3 leases"), (2, "Extend 2 leases and create 1"), (1, "Extend 1 lease and create 2"),
+     (0, "Create 3 leases")],
+)  # fmt: skip
+def test_a_preview_counts_the_leases_that_are_extended_and_those_that_are_created(
+    command: Command, client: Redis, leased: int, title: str
+) -> None:
+    items = [b"a", b"b", b"c"]
+    client.lpush(f"{KEY}:processing", *items)
+    for number, item in enumerate(items[:leased]):
+        client.zadd(f"{KEY}:leases", {lease(f"token {number}", item): 4_000_000_000_000})
+    preview = command("messages", "hide", LISTED, "--all", "--for", "60", terminal=True)
+    assert (preview.status, preview.text.splitlines()[0]) == (3, title)
+    (line,) = command("messages", "hide", LISTED, "--all", "--for", "60").lines
+    assert (line["planned"], line["states"]["in_flight"], line["states"]["no_lease"]) == (3, leased, 3 - leased)
+
+
+def test_the_leases_that_are_created_are_counted_in_several_queues(command: Command, client: Redis) -> None:
+    client.lpush(f"{KEY}:processing", "a", "b")
+    client.zadd(f"{KEY}:leases", {lease("token", b"a"): 4_000_000_000_000})
+    client.lpush("queue:mail:processing", "c")
+    preview = command("messages", "hide", "list:queue:*", "--all", "--for", "60", terminal=True)
+    assert preview.text.splitlines()[0] == "Extend 1 lease and create 2 in 2 queues"
 
 
 def test_looking(command: Command) -> None:
