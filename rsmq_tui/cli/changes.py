@@ -80,7 +80,6 @@ def _number(name: str, unit: str, default: int) -> int:
     return int(text)
 
 
-_NOT_THERE = "not in the queue"
 _NOTHING = "Nothing matches; there is nothing to do."
 # How many ids of skipped messages are printed for people, and how many in JSON.
 _IDS_LISTED, _IDS_PRINTED = 20, 1_000
@@ -271,7 +270,7 @@ def _places(preview: Preview) -> dict[str, str | None]:
 
 
 def _elsewhere_words(number: int) -> str:
-    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} {_NOT_THERE}."
+    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} not in the queue."
 
 
 def unsearched_words(number: int, queue: str | None = None) -> str:
@@ -285,23 +284,21 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
     # Who undoes with --yes has seen no preview.
     warnings = [note for note in preview.notes if note == ANOTHER_SERVER]
     if wants_json(options):
-        skipped, failed = dict(tally.skipped), dict(tally.failed)
-        if preview.elsewhere:
-            skipped[_NOT_THERE] = preview.elsewhere
         fields_json(
             action=report.name,
             **_places(preview),
             server=preview.server,
             ns=preview.ns,
-            planned=preview.count + preview.elsewhere,
+            planned=preview.count,
             done=tally.done,
-            skipped=sum(skipped.values()),
-            failed=sum(failed.values()),
+            skipped=tally.skipped.total(),
+            failed=tally.failed.total(),
             reasons=[
                 {"outcome": outcome, "reason": reason, "count": number}
-                for outcome, counts in (("skipped", skipped), ("failed", failed))
+                for outcome, counts in (("skipped", tally.skipped), ("failed", tally.failed))
                 for reason, number in counts.items()
             ],
+            not_there=preview.elsewhere,
             changed_ids=report.changed[:_IDS_PRINTED],
             changed_ids_left_out=max(0, len(report.changed) - _IDS_PRINTED),
             unknown=tally.unknown,
