@@ -178,6 +178,9 @@ async def _carry_out(
         _tell(options, each, part)
     if isinstance(report, SeveralReport) and not wants_json(options):
         print_words(f"{plural(len(report.reports), 'queue')}: {report.sum}")
+    if not wants_json(options) and report.did_nothing:
+        sys.stdout.flush()
+        say(f"nothing was {report.past}")
     is_refused = _say_refused(preview)
     if interrupts.taken and report.stopped:
         return EXIT_INTERRUPTED

@@ -262,6 +262,11 @@ class Report:
         return self.change is not None and self.tally.done + self.tally.unknown > 0
 
     @property
+    def did_nothing(self) -> bool:
+        """True if it is certain that nothing was done to any message or queue; a target may have been created."""
+        return not (self.tally.done or self.tally.unknown or self.tally.notes)
+
+    @property
     def sentence(self) -> str:
         """One line: what was done, skipped and failed, and why."""
         tally = self.tally

@@ -138,7 +138,7 @@ def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, 
     assert client.zcard("rsmq:orders") == 4
     printed = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
     assert (printed.status, printed.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
-    assert printed.err == "rsmq-tui: 1 id is not in the queue.\n"
+    assert printed.err == "rsmq-tui: 1 id is not in the queue.\nrsmq-tui: nothing was deleted\n"
     assert [line["change"] for line in command("journal").lines] == [1]
 
 
@@ -241,6 +241,28 @@ def test_named_messages_are_changed_even_if_received(
     (line,) = command(*arguments, "--even-if-received", "--yes").lines
     assert line["done"] == 2
     assert orders.get_queue_attributes("hot").msgs == 0
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_change_that_changed_nothing_says_so(
+    command: Command, orders: Rsmq, client: Redis, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    orders.create_queue("hot")
+    ids = orders.send_messages("hot", ["x"] * 3)
+    honest = ChangeService.run
+
+    def deleted_meanwhile(self: ChangeService, preview: Preview) -> Run:
+        for id in ids[left:]:
+            orders.delete_message("hot", id)
+        return honest(self, preview)
+
+    monkeypatch.setattr(ChangeService, "run", deleted_meanwhile)
+    done = command("messages", "move", "hot", "--id", *ids, "--to", "spare", "--yes", terminal=True)
+    assert done.text.startswith(f"hot: moved {left}, skipped {3 - left} (gone meanwhile), failed 0")
+    assert done.err == ("" if left else "rsmq-tui: nothing was moved\n")
+    shown = command("journal", "show", "1")
+    assert sorted(line["outcome"] for line in shown.lines) == ["done"] * left + ["gone"] * (3 - left)
+    assert shown.err == ("" if left else "rsmq-tui: change 1 has changed nothing: 3 skipped, 0 failed\n")
 
 
 @pytest.mark.parametrize(("most", "left_out"), [(1000, 0), (5, 0), (3, 2)])

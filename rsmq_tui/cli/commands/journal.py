@@ -1,6 +1,7 @@
 """`rsmq-tui journal`: the changes in the journal, and what it keeps of each; `rsmq-tui undo`."""
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
@@ -153,9 +154,14 @@ def _show(journal: Journal | None, number: int) -> int:
     change = None if journal is None else journal.change(number)
     if journal is None or change is None:
         raise UsageError(f"no change {number} in the journal: rsmq-tui journal lists them")
+    is_known = change.state is not State.RUNNING
     for entry in journal.entries(number):
+        is_known = is_known and entry.outcome is not None
         for fields in _fields(entry, change):
             print_json(fields)
+    if is_known and not change.touched:
+        sys.stdout.flush()
+        say(f"change {number} has changed nothing: {count(change.skipped)} skipped, {count(change.failed)} failed")
     return 0
 
 
