@@ -9,6 +9,7 @@ events           a log of events: what happened to queues and servers between tw
 files            small files read with a limit, files written as a whole, file locks, the user's folders
 history          polls recorded as Parquet files, and replayed
 listserver       a server for queues on lists, in memory; tests control its clock and inject faults
+local_clock      the clock of this machine
 monitor          polls, verdicts, messages and their bodies, searches and audits; only reads
 pipeline         Spark: the data source `rsmq`, and the tables that are computed from a history
 profiles         the configuration file and the servers that it names

@@ -1,6 +1,7 @@
 """The borders of the house: which package may import which, and what the lower floors never load."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,14 @@ def test_the_lower_floors_load_nothing_heavy_and_nothing_above_them(package: str
     assert "redis" in packages
     assert packages.isdisjoint(HEAVY)
     assert {name.split(".")[1] for name in ours} == floors
+
+
+def test_the_local_time_is_computed_in_one_place() -> None:
+    computed = re.compile(r"time\.time_ns\(\) // 1_000_000|time\.time\(\) \* 1_?000")
+    found = {path.relative_to(ROOT).as_posix() for path in (ROOT / "rsmq_tui").rglob("*.py")
+             if computed.search(path.read_text())}  # fmt: skip
+
+    assert found == {"rsmq_tui/local_clock.py"}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -1,7 +1,6 @@
 """The places of a profile, by which commands read, check and change each kind of queue in the same way."""
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import aclosing, suppress
@@ -13,6 +12,7 @@ from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import count, plural, printable
@@ -43,13 +43,13 @@ class OwnChanges:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._version = sqlite_version(path)
-        self._looked_ms = _now_ms()
+        self._looked_ms = now_ms()
         # Changes that were still running when the journal was last read.
         self._running: Set[int] = frozenset()
 
     async def since_last(self, server: str, ns: str) -> Set[str]:
         """Return the queues of a namespace that changes affected since the last call; none on the first call."""
-        since_ms, self._looked_ms = self._looked_ms, _now_ms()
+        since_ms, self._looked_ms = self._looked_ms, now_ms()
         version = sqlite_version(self._path)
         if version == self._version:
             return frozenset()
@@ -63,10 +63,6 @@ class OwnChanges:
         wanted, self._running = running | self._running, running
         changes = (change for change in last if change.change in wanted or change.alive_ms >= since_ms)
         return {queue for change in changes if change.server == server for queue in change.queues_in(ns)}
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class KindPlace(ABC):

@@ -21,6 +21,7 @@ from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event, EventKind
 from rsmq_tui.files import state_folder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, reason
 from rsmq_tui.monitor.text import ASCII_SIGNS, count, duration, escape_beyond, plural, short_clock, show_in_zone
 from rsmq_tui.profiles import Profile
@@ -138,7 +139,7 @@ class PlainOverview:
 
     def observe(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
-        now_ms = self._now_ms(snapshot)
+        now_ms = self._server_ms(snapshot)
         lines = [
             self._event(event, now_ms) for event in self._server.observe(self._name, snapshot.link.failure, now_ms)
         ]
@@ -172,11 +173,11 @@ class PlainOverview:
             if self._failures > _FAILURES:
                 yield f"{about}: cannot be read: {failure.sentence}"
 
-    def _now_ms(self, snapshot: Snapshot) -> int:
+    def _server_ms(self, snapshot: Snapshot) -> int:
         """Return the server's time; after a failed poll, the time of the last good one plus the time since."""
         fresh_s = snapshot.link.fresh_at_s
         if fresh_s is None:
-            return time.time_ns() // 1_000_000
+            return now_ms()
         return snapshot.at_ms + (0 if snapshot.link.failure is None else round((self._clock() - fresh_s) * 1000))
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:

@@ -50,6 +50,7 @@ from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import open_store
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.increment import (
@@ -577,7 +578,7 @@ class PipelineRun:
             tables = merged(before, made.written, {table: worked[source_of(table)] for table in BY_DAY}, sources.newest)
             manifest = Manifest(
                 run,
-                round(time.time() * 1000),
+                now_ms(),
                 history.label,
                 tuple(problems[name] for name in sorted(problems)),
                 tables | {SOURCES: self._sources(run, plan, gone, left_out)},
@@ -630,7 +631,7 @@ class PipelineRun:
         """
         computed = {day for days in plan.todo.days.values() for day in days}
         recorded = sorted({day for days in plan.sources.days.values() for day in days})
-        days = past_days({*computed, *recorded[-_JOINED_DAYS:]}, round(time.time() * 1000))
+        days = past_days({*computed, *recorded[-_JOINED_DAYS:]}, now_ms())
         store, scratch = open_store(self._job.history, self._state_folder)
         is_joined = False
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rsmq_tui.files import FileLock
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch
@@ -611,11 +612,6 @@ def _entry_of(row: dict[str, Any], batch: Batch) -> Entry:
         raise DamageError("its contents are invalid")
     flags = bool(row["counted"]), bool(row["renames"]), bool(row["unsure"])
     return Entry(row["number"], token, batch, outcome, undoes, *flags)
-
-
-def now_ms() -> int:
-    """Return the local time in ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def user_name() -> str:

@@ -30,6 +30,7 @@ from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import Worker
 
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.heap import give_back, keep_little_free
@@ -541,7 +542,7 @@ class RsmqApp(App[None]):
         for widget in self.screen.query(Painted):
             widget.repaint()
         words = "clock times" if self.dashboard.clock_times else "ages"
-        self.notify(f"{words}, in {zone_words(time.time() * 1000)}", timeout=2, markup=False)
+        self.notify(f"{words}, in {zone_words(now_ms())}", timeout=2, markup=False)
 
     def action_window(self, step: int) -> None:
         """Show the next window of time in the charts, or the one before."""

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage import journal as triage_journal
 from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Undo
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
@@ -397,9 +397,8 @@ async def test_a_clock_that_jumps_drops_nothing(
     triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
     await hide_repeatedly(triage, queues, 4)
-    real = triage_journal.now_ms
     jumped = [0]
-    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: real() + jumped[0])
+    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms() + jumped[0])
 
     # There and back, several times, in this program and in one that is started anew each time.
     for number in range(6):
@@ -418,9 +417,8 @@ async def test_what_is_old_goes_when_its_days_have_been_counted(
     triage: ChangeService, redis_url: str, queues: Rsmq, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hide_repeatedly(triage, queues, 2)
-    real = triage_journal.now_ms
     for day in range(1, 10):
-        monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: real() + day * DAY_MS)
+        monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: now_ms() + day * DAY_MS)
         other = ChangeService(redis_url, "rsmq", folder)
         await other.recover()
         await other.aclose()

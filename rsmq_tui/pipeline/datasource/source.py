@@ -31,6 +31,7 @@ from rsmq_tui.history.names import Place
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import COLUMNS, SAMPLES
 from rsmq_tui.history.schema import MESSAGES as RECORDED_MESSAGES
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.list_poller import SEARCH_EVERY_S, ListPoller
 from rsmq_tui.monitor.text import printable
@@ -223,7 +224,7 @@ class _Polls:
         """Poll, and return the rows and the server's time."""
         self._polled_s = time.monotonic()
         snapshot = self._polled()
-        wall_ms = round(time.time() * 1000)
+        wall_ms = now_ms()
         if self._rows is None:
             self._rows = SampleRows(self._recorder, place_of(self._options, snapshot))
         name = self._options.queue

@@ -1,7 +1,6 @@
 """The log of events: a screen with a table and a filter, and the last three on the overview."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -10,6 +9,7 @@ from textual import on, work
 from textual.binding import BindingType
 from textual.strip import Strip
 
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -48,7 +48,7 @@ class EventContext(NamedTuple):
 def _now_ms(dashboard: Dashboard, snapshot: Snapshot | None) -> int:
     """Return the server's time, which continues while it does not answer; in a replay, the position."""
     if snapshot is None or snapshot.link.fresh_at_s is None:
-        return time.time_ns() // 1_000_000
+        return now_ms()
     if dashboard.replay is not None:
         return snapshot.at_ms
     return snapshot.at_ms + round(max(0.0, dashboard.clock() - snapshot.link.fresh_at_s) * 1000)

@@ -1,10 +1,10 @@
 """Known troubles on the screen: how they are shown, and the form that acknowledges one."""
 
 import asyncio
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import date_clock, printable, shown_zone, zone_words
 from rsmq_tui.tui.widgets.painted import Piece
@@ -48,14 +48,14 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
     is_known = before is not None and before.is_active
 
     def build(got: "Answers") -> Known:
-        now_ms = round(time.time() * 1000)
+        at_ms = now_ms()
         if before is not None and got.get("end") == ON:
-            return before._replace(ended_ms=now_ms)
+            return before._replace(ended_ms=at_ms)
         note = str(got["note"]).strip()
         if len(note) > NOTE_MAX:
             raise ValueError(f"a note has at most {NOTE_MAX} characters")
-        until_ms = read_until(str(got["until"]), now_ms, shown_zone())
-        return Known(part.server, part.ns, queue, note, now_ms, until_ms)
+        until_ms = read_until(str(got["until"]), at_ms, shown_zone())
+        return Known(part.server, part.ns, queue, note, at_ms, until_ms)
 
     def command(known: Known, got: "Answers") -> str:
         until = str(got["until"]).strip() or UNTIL_OK

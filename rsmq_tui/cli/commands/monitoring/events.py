@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterable
 
 import click
@@ -16,6 +15,7 @@ from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import state_folder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import date_clock, is_named, printable
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
@@ -58,7 +58,7 @@ async def _print(options: Options, _: Interrupts) -> int:
         if path.exists():
             store = EventStore(path)
             last_id = store.newest_id()
-            since_ms = None if options.since is None else time.time_ns() // 1_000_000 - options.since
+            since_ms = None if options.since is None else now_ms() - options.since
             narrows = options.queue or options.filter
             stored = store.last(LIMIT if narrows else options.limit, since_ms=since_ms)
             found = [one.event for one in stored if one.id <= last_id and _is_wanted(one.event, options)]

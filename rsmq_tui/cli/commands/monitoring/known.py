@@ -1,6 +1,5 @@
 """`rsmq-tui known`: the queues whose trouble somebody has acknowledged."""
 
-import time
 from contextlib import closing
 
 import click
@@ -16,6 +15,7 @@ from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME as EVENTS_NAME
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.files import state_folder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
@@ -60,18 +60,18 @@ def _list_command(options: Options) -> int:
 @option("--until T", "06:00 (the next time, local), 2h, or until it is ok", default=UNTIL_OK)
 @reading
 def _add_command(options: Options) -> int:
-    now_ms = _now_ms()
+    at_ms = now_ms()
     if len(options.note) > NOTE_MAX:
         raise UsageError(f"--note has more than {NOTE_MAX} characters")
     try:
-        until_ms = read_until(options.until, now_ms)
+        until_ms = read_until(options.until, at_ms)
     except ValueError as error:
         raise UsageError(f"--until {error}") from error
     server_name, ns, queue = _queue(options)
-    known = Known(server_name, ns, queue, options.note, now_ms, until_ms)
+    known = Known(server_name, ns, queue, options.note, at_ms, until_ms)
     with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
         store.put(known)
-    _record(known.event(now_ms))
+    _record(known.event(at_ms))
     say(f"{printable(queue)} on {server_name}: its trouble is acknowledged {known.until}")
     return 0
 
@@ -86,13 +86,13 @@ def _add_command(options: Options) -> int:
 @reading
 def _remove_command(options: Options) -> int:
     server_name, ns, queue = _queue(options)
-    now_ms = _now_ms()
+    at_ms = now_ms()
     path = state_folder() / FILE_NAME
     for known in _read() if path.exists() else ():
         if (known.server, known.ns, known.queue) == (server_name, ns, queue) and known.is_active:
             with closing(KnownStore(path)) as store:
-                store.end(known, now_ms)
-            _record(known.event(now_ms, "somebody ended it"))
+                store.end(known, at_ms)
+            _record(known.event(at_ms, "somebody ended it"))
             say(f"{printable(queue)} on {server_name}: its trouble is no longer acknowledged")
             return 0
     raise UsageError(f"{queue} on {server_name}: its trouble is not acknowledged")
@@ -101,10 +101,6 @@ def _remove_command(options: Options) -> int:
 def _queue(options: Options) -> tuple[str, str, str]:
     named = queue_of(options, profile_of(options))
     return named.place.server, named.place.ns, named.queue
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _read() -> list[Known]:

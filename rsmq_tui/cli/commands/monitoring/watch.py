@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
@@ -24,6 +23,7 @@ from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import KnownError, KnownStore
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.files import state_folder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import date_clock, plural, printable
 from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts, Channel
 from rsmq_tui.profiles.values import meant
@@ -91,9 +91,7 @@ def _channel(alerts: Alerts, name: str) -> Channel:
 
 
 async def _test(channel: Channel) -> int:
-    message = Message(
-        "test", AlertState.TEST, "--test", time.time_ns() // 1_000_000, reason="this is a test of a channel"
-    )
+    message = Message("test", AlertState.TEST, "--test", now_ms(), reason="this is a test of a channel")
     try:
         await asyncio.to_thread(sender(channel, _terminal()), message)
     except ChannelError as error:
@@ -130,7 +128,7 @@ def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
         try:
             with closing(KnownStore(folder / KNOWN_NAME)) as store:
                 for known in store.all():
-                    if known.is_active and (known.until_ms is None or known.until_ms > time.time_ns() // 1_000_000):
+                    if known.is_active and (known.until_ms is None or known.until_ms > now_ms()):
                         found.setdefault((known.server, known.ns), set()).add(known.queue)
         except KnownError as error:
             say(str(error))

@@ -1,7 +1,6 @@
 """`rsmq-tui history`: the history screen alone, without a server; and `rsmq-tui history compact`."""
 
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rsmq_tui.cli.parsing import Command, Options, folder, option
 from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.tui.history.loading import Past
 
@@ -51,7 +51,7 @@ def _compact(options: Options) -> int:
         History(options.history, state=state_folder())
         store, scratch = open_store(options.history, state_folder())
         recorded = {day for table in SCHEMAS for day in store.days(table)}
-        for day, done in compact(store, past_days(recorded, round(time.time() * 1000)), scratch):
+        for day, done in compact(store, past_days(recorded, now_ms()), scratch):
             days, before, after = days + 1, before + done.before, after + done.after
             if not wants_json(options):
                 line.show(f"{day}: {plural(done.before, 'file')}, now {count(done.after)}")

@@ -21,6 +21,7 @@ from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 
 if TYPE_CHECKING:
@@ -377,7 +378,7 @@ def _generate(options: Options) -> int:
 
     until_ms = options.until
     if until_ms is None:
-        until_ms = int(time.time() * 1000) // DAY_MS * DAY_MS
+        until_ms = now_ms() // DAY_MS * DAY_MS
     line, begun_s = ProgressLine(), time.monotonic()
 
     def tell(progress: Progress) -> None:
