@@ -124,6 +124,9 @@ def test_the_history_screen_says_where_there_is_no_analysis(anywhere: Command, t
     done = anywhere("history", str(gone))
     assert (done.status, done.out) == (2, b"")
     assert f"{gone} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one" in done.err
+    long = tmp_path / ("x" * 256)
+    done = anywhere("history", str(long))
+    assert (done.status, done.err) == (2, f"rsmq-tui: {long}: File name too long\n")
 
 
 def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Path, tmp_path: Path) -> None:

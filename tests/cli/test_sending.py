@@ -131,6 +131,12 @@ def test_an_import_of_something_else_says_where(
     assert everything(client) == before
 
 
+def test_a_name_of_a_file_that_is_too_long_is_refused(command: Command, orders: Rsmq, tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 256)
+    done = command("messages", "import", "orders", str(path), "--yes")
+    assert (done.status, done.out, done.err) == (2, b"", f"rsmq-tui: {path}: File name too long\n")
+
+
 def test_what_has_any_id_is_exported_imported_deleted_and_undone(
     command: Command, orders: Rsmq, client: Redis, tmp_path: Path
 ) -> None:

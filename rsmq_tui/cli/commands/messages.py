@@ -722,8 +722,13 @@ def _content(name: str) -> bytes:
 
 def _file(name: str) -> Path:
     path = Path(name)
-    # It is read twice: to count, and to make the change.
-    if not path.is_file():
-        why = "not a regular file" if path.exists() else "no such file"
+    try:
+        # It is read twice: to count, and to make the change.
+        is_fit, is_there = path.is_file(), path.exists()
+    except OSError as error:
+        # A name that is too long, or a folder of another user.
+        raise UsageError(f"{printable(name)}: {error.strerror}") from error
+    if not is_fit:
+        why = "not a regular file" if is_there else "no such file"
         raise UsageError(f"{printable(name)}: {why}; import reads files written by `rsmq-tui messages export`")
     return path

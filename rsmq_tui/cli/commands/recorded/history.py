@@ -118,8 +118,12 @@ def refuse(options: Options) -> None:
 
 def _folder_of(options: Options) -> str:
     out = analysis_of(options.out)
-    # A remote analysis is opened on the screen, because that may take a while.
-    if "://" not in out and not Path(out).is_dir():
+    try:
+        # A remote analysis is opened on the screen, because that may take a while.
+        is_fit = "://" in out or Path(out).is_dir()
+    except OSError as error:
+        raise UsageError(f"{printable(out)}: {error.strerror}") from error
+    if not is_fit:
         raise UsageError(
             f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
         )
