@@ -3,10 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
+
+import pytest
+from redis.asyncio.connection import AbstractConnection
 
 from rsmq_tui.cli.demo.scenarios import ListScenario, Scenario
 from rsmq_tui.cli.demo.workload import run_workload
+from rsmq_tui.protocol import connect_async
 from tests.cli.demo.processes import DEADLINE_S
 
 
@@ -33,6 +38,23 @@ async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
             if value if isinstance(value, bool) else await value:
                 return
             await asyncio.sleep(0.01)
+
+
+def waiting_long(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Let calls wait for their replies longer than the end of a workload may take; return what counts those that do."""
+    patient = partial(connect_async, timeout_s=10 * DEADLINE_S)
+    monkeypatch.setattr("rsmq_tui.cli.demo.workload.connect_async", patient)
+    read, waiting = AbstractConnection.read_response, set[object]()
+
+    async def counting(connection: AbstractConnection, *given: Any, **options: Any) -> Any:
+        waiting.add(call := object())
+        try:
+            return await read(connection, *given, **options)
+        finally:
+            waiting.remove(call)
+
+    monkeypatch.setattr(AbstractConnection, "read_response", counting)
+    return lambda: len(waiting)
 
 
 async def highest_of_two_swings(read_depth: Callable[[], int]) -> int:

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -15,9 +14,9 @@ from rsmq_tui.cli.demo import EmbeddedServer, workload
 from rsmq_tui.cli.demo import scenarios as embedded_scenarios
 from rsmq_tui.cli.demo.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
-from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped, connect_async
+from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
 from tests.cli.demo.processes import DEADLINE_S
-from tests.cli.demo.running import highest_of_two_swings, reached, working
+from tests.cli.demo.running import highest_of_two_swings, reached, waiting_long, working
 
 QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:leases"
 # Never done with anything, and dead before long.
@@ -281,12 +280,10 @@ async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes
 
 
 async def test_stops_at_once_when_the_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Who waits for an answer waits longer than the end may take.
-    patient = partial(connect_async, timeout_s=10 * DEADLINE_S)
-    monkeypatch.setattr("rsmq_tui.cli.demo.workload.connect_async", patient)
+    waiting = waiting_long(monkeypatch)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, replace(STILL, worker=QUICK, reap_every_s=0.01), OTHER):
             await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
             os.kill(server.pid, signal.SIGSTOP)
-            # Long enough for whoever does not wait to be in the middle of a call.
-            await asyncio.sleep(0.3)
+            # Every hand waits for an item; the reaper and the producer of the other queue are in the middle of a call.
+            await reached(lambda: waiting() == QUICK.count + 2)

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-from functools import partial
 
 import pytest
 import redis
@@ -11,9 +10,9 @@ import redis
 from rsmq_tui.cli.demo import EmbeddedServer, scenarios
 from rsmq_tui.cli.demo.scenarios import Backlog, Bounds, Consumer, Scenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
-from rsmq_tui.protocol import Rsmq, connect_async
+from rsmq_tui.protocol import Rsmq
 from tests.cli.demo.processes import DEADLINE_S
-from tests.cli.demo.running import highest_of_two_swings, reached, working
+from tests.cli.demo.running import highest_of_two_swings, reached, waiting_long, working
 
 BUSY = Scenario(
     "busy",
@@ -189,15 +188,13 @@ async def test_goes_on_when_the_server_comes_back_empty() -> None:
 
 
 async def test_stops_at_once_when_the_server_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Who waits for an answer waits longer than the end may take.
-    patient = partial(connect_async, timeout_s=10 * DEADLINE_S)
-    monkeypatch.setattr("rsmq_tui.cli.demo.workload.connect_async", patient)
+    waiting = waiting_long(monkeypatch)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, BUSY):
             await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 700)
             os.kill(server.pid, signal.SIGSTOP)
-            # Long enough for every worker to be in the middle of a call.
-            await asyncio.sleep(0.3)
+            # The producer and the consumer are in the middle of a call.
+            await reached(lambda: waiting() == 2)
 
 
 async def test_a_wrong_url_is_refused() -> None:
