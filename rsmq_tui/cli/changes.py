@@ -17,7 +17,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import KindPlace, place_of, places_of
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
@@ -27,7 +27,7 @@ from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
-from rsmq_tui.triage.errors import EXPECTED, TriageError, explain
+from rsmq_tui.triage.errors import EXPECTED, NoListError, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
@@ -201,6 +201,8 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
     cause = error.__cause__
     # The journal is a file here: no server has refused anything.
     where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
+    if isinstance(cause, NoListError):
+        return f"{where}: {error}; {LISTS_HINT}"
     is_missing = kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
     return f"{where}: {error}".removeprefix(": ") + (
         "; rsmq-tui queues list shows the existing queues" if is_missing else ""

@@ -17,7 +17,7 @@ from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, QueueReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
+
+
+LISTS_HINT = "rsmq-tui queues list --lists '*' shows the existing lists"
 
 
 class OwnChanges:
@@ -142,7 +145,7 @@ class KindPlace(ABC):
 
     @abstractmethod
     async def refuse_missing(self, queue: str) -> None:
-        """Raise ``UsageError`` for a queue that does not exist; for an empty list, print that it is empty."""
+        """Raise ``UsageError`` for a queue that does not exist; for an empty list that is watched, print that."""
 
     @abstractmethod
     async def missing(self, queues: Sequence[str]) -> list[str]:
@@ -293,7 +296,13 @@ class _ListPlace(KindPlace):
             return ListBackend(profile.address, profile.list_names, profile.ns, profile.lists, self._age)
 
     async def refuse_missing(self, queue: str) -> None:
-        # An empty list has no key, so it is never missing.
+        from rsmq_tui.triage.errors import NO_LIST  # noqa: PLC0415
+
+        if (await self.source.peek(PageRequest(queue, count=1))).depth:
+            return
+        if queue not in self.profile.lists:
+            raise UsageError(f"{queue} on {self.server}: {NO_LIST}; {LISTS_HINT}")
+        # A list that is watched by its key is a queue even while it is empty.
         say(f"{printable(queue)} is empty now: Redis deletes a list with its last item")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:

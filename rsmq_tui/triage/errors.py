@@ -25,6 +25,13 @@ class NoTargetError(TriageError):
     """The target queue does not exist; the same action with ``create`` creates it."""
 
 
+NO_LIST = "there is no list with that key: Redis deletes a list with its last item"
+
+
+class NoListError(TriageError):
+    """A list does not exist, and is not watched by its key."""
+
+
 # The errors that preparing or running a change can raise; any other error is a defect.
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
 

@@ -185,10 +185,48 @@ def test_a_limit_lists_what_is_taken_next(anywhere: Command, client: Redis, tmp_
     assert (client.rpop(KEY) if end == "right" else client.lpop(KEY)) == expected[0]
 
 
-def test_what_is_not_there_is_said(command: Command) -> None:
-    done = command("messages", "list", "list:queue:nosuch")
+def test_a_list_that_does_not_exist_is_refused_by_every_command(command: Command, tmp_path: Path) -> None:
+    named, out = "list:queue:nosuch", tmp_path / "out.jsonl"
+    commands = [
+        command("messages", *arguments)
+        for arguments in (
+            ["list", named],
+            ["list", named, "--count"],
+            ["get", named, "--filter", "rc>=0"],
+            ["export", named, "-o", str(out)],
+            ["delete", named, "--all"],
+            ["pop", named, "--yes"],
+        )
+    ]
+    assert {(done.status, done.out) for done in commands} == {(2, b"")}
+    (said,) = {done.err for done in commands}
+    assert "there is no list with that key: Redis deletes a list with its last item" in said
+    assert "rsmq-tui queues list --lists '*' shows the existing lists" in said
+    assert not out.exists()
+
+
+def test_an_empty_list_that_is_watched_by_its_key_is_a_queue(command: Command) -> None:
+    watched = ("--lists", "queue:drained")
+    done = command("messages", "list", "list:queue:drained", *watched)
     assert (done.status, done.out) == (0, b"")
-    assert "queue:nosuch is empty now: Redis deletes a list with its last item" in done.err
+    assert done.err.startswith("rsmq-tui: queue:drained is empty now: Redis deletes a list with its last item\n")
+    preview = command("messages", "delete", "list:queue:drained", "--all", *watched)
+    assert (preview.status, preview.lines[0]["planned"], preview.err) == (3, 0, "")
+    (report,) = command("messages", "pop", "list:queue:drained", *watched, "--yes").lines
+    assert (report["planned"], report["done"], report["change"]) == (0, 0, None)
+
+
+def test_who_works_on_a_list_is_found_before_it_exists(command: Command, client: Redis) -> None:
+    done = command("who", "list:queue:nosuch")
+    assert (done.status, done.lines[0]["queue"]) == (3, "list:queue:nosuch")
+    assert "there is no list with that key" in done.err
+    # One with items, or only with items in processing, does exist.
+    client.lpush("queue:mail:processing", "x")
+    for named in (LISTED, "list:queue:mail"):
+        assert command("who", named).err == "rsmq-tui: not watched: --yes watches the commands of all clients\n"
+
+
+def test_a_reference_without_its_kind_or_key_is_refused(command: Command) -> None:
     assert command("messages", "list", "list:").status == 2
     assert "a Redis List is written list:queue:nosuch" in command("messages", "list", "queue:nosuch").err
 
@@ -269,7 +307,7 @@ def test_between_the_kinds(command: Command, client: Redis) -> None:
         (["queues", "purge", "orders", "--processing"], "--processing is for list queues"),
         (["queues", "create", LISTED], "is for RSMQ queues"),
         (["queues", "delete", LISTED, "--yes"], "purge it"),
-        (["messages", "delete", "list:queue:none", "--all"], "there is no list queue with that key"),
+        (["messages", "delete", "list:queue:none", "--all"], "there is no list with that key"),
         (["messages", "delete", LISTED, "--id", "nonsense"], "as in q:0:SHA1"),
         (["messages", "move", LISTED, "--all", "--to", "rsmq:none"], "does not exist"),
         (["messages", "pop", LISTED, "--yes", "--read-only"], "read-only"),

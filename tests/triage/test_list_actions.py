@@ -272,7 +272,7 @@ async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
         (DeleteQueue(queue=A), "purge it"),
         (CreateQueue(queue=A), "created by its first item"),
         (Delete(queue=WORKING), "belongs to the list queue queue:a"),
-        (Delete(queue="queue:none"), "there is no list queue with that key"),
+        (Delete(queue="queue:none"), "there is no list with that key"),
         (Move(queue=A, target=A), "the queue itself"),
         (Move(queue=A, target="rsmq:none"), "does not exist"),
         (Move(queue=A, target=LEASES), "belongs to the list queue queue:a"),

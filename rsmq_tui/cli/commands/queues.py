@@ -191,7 +191,13 @@ def who(options: Options) -> int:
 async def _who(options: Options, named: QueueArgument, watched_s: float | None) -> int:
     place, queue = named.place, named.queue
     try:
-        await place.refuse_missing(queue)
+        try:
+            await place.refuse_missing(queue)
+        except UsageError as error:
+            # Consumers can wait for a list that does not exist yet.
+            if not place.kind.can_block:
+                raise
+            say(str(error))
         source = place.source
         if not isinstance(source, KnowsClients):
             raise UsageError(f"it is not known who works on {place.kind.label or named.queue}")

@@ -36,7 +36,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import NO_LIST, NoListError, TriageError
 from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
@@ -124,8 +124,9 @@ class ListBackend(Backend):
         base = replace(base, what=printable(what), at_ms=await editor.clock_us() // 1000)
         if not isinstance(action, actions.MessageAction):
             return await _of_sending(base, action, facts, on_progress)
-        if not facts.depth:
-            raise TriageError("there is no list queue with that key")
+        # A list that is watched by its key is a queue even while it is empty.
+        if not facts.depth and action.queue not in self._patterns:
+            raise NoListError(NO_LIST)
         notes = [*await _target_notes(editor, action, self._ns), STILL_THERE]
         scope = scope if action.is_scoped else None
         selection = ListSelection()
