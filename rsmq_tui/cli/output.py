@@ -142,11 +142,21 @@ class ProgressLine:
     def __init__(self, lines_every_s: float | None = None) -> None:
         self._lines_every_s = None if sys.stderr.isatty() else lines_every_s
         self._wanted = sys.stderr.isatty() or lines_every_s is not None
-        self._next_s = time.monotonic() + (self._lines_every_s or _PROGRESS_AFTER_S)
+        self._progress_s = time.monotonic()
+        self._next_s = self._progress_s + (self._lines_every_s or _PROGRESS_AFTER_S)
         self._shown = 0
 
     def show(self, text: str) -> None:
         """Show the progress, if it is time to."""
+        self._progress_s = time.monotonic()
+        self._show(text)
+
+    def show_waiting(self, text: str) -> None:
+        """Show what the work waits for, if there was no progress for a second."""
+        if time.monotonic() >= self._progress_s + _PROGRESS_AFTER_S:
+            self._show(text)
+
+    def _show(self, text: str) -> None:
         if not self._wanted or time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + (self._lines_every_s or _PROGRESS_EVERY_S)

@@ -1,12 +1,14 @@
 """The places of a profile, by which commands read, check and change each kind of queue in the same way."""
 
 import asyncio
+import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence, Set
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence, Set
+from contextlib import aclosing
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.output import ProgressLine, say
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.service import Backend
 
 
+_Answer = TypeVar("_Answer")
+
+_LOOK_EVERY_S = 0.2
 LISTS_HINT = "rsmq-tui queues list --lists '*' shows the existing lists"
 
 
@@ -127,8 +132,11 @@ class KindPlace(ABC):
         return self.poller()
 
     @abstractmethod
-    async def poll_once(self) -> Snapshot:
-        """Return one whole snapshot; if the server cannot be read, its ``link`` says why."""
+    async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
+        """Return one whole snapshot; if the server cannot be read, its ``link`` says why.
+
+        A search before it shows its progress on the ``line``, by default one of its own.
+        """
 
     async def queues(self) -> Sequence["QueueState"]:
         """Return its queues, as of one poll; raises ``PeekError``."""
@@ -191,7 +199,7 @@ class _RsmqPlace(KindPlace):
             memory_of=partial(self._memory, memory),
         )
 
-    async def poll_once(self) -> Snapshot:
+    async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
         async with aclosing(self.poller()) as poller:
             first = await poller.poll()
             # The first poll reads receive counts after the rows; the verdicts of the second poll include them.
@@ -279,13 +287,19 @@ class _ListPlace(KindPlace):
             memory=self._memory(memory, names.processing, names.leases, names.take_from, *profile.lists),
         )
 
-    async def poll_once(self) -> Snapshot:
+    async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
         async with aclosing(self.poller()) as poller:
-            await _discover(poller)
+            try:
+                await _discover(poller, line)
+            except SERVER_ERRORS as error:
+                return poller.fail(error)
             return await poller.poll()
 
     async def queues(self) -> "Sequence[QueueState]":
-        await _discover(cast("ListPoller", self.source))
+        from rsmq_tui.monitor.messages.peek import in_words  # noqa: PLC0415
+
+        with in_words():
+            await _discover(cast("ListPoller", self.source))
         return await super().queues()
 
     def backend(self) -> "Backend":
@@ -328,16 +342,21 @@ class _ListPlace(KindPlace):
                 yield finding
 
 
-async def _discover(poller: "ListPoller") -> None:
-    """Look for the lists that match its patterns; if the server cannot be read, the next poll reports that."""
-    line = ProgressLine()
+async def _discover(poller: "ListPoller", line: ProgressLine | None = None) -> None:
+    """Look for the lists that match its patterns; raises the error of a server that does not answer.
+
+    Any other error may concern the search alone: the next poll says whether the server can be read.
+    """
+    line = line or ProgressLine()
 
     def on_progress(passed: int, found: int) -> None:
         line.show(f"looking for lists: {count(passed)} keys passed, {plural(found, 'list')} found")
 
     try:
-        with suppress(*SERVER_ERRORS):
-            await poller.discover(on_progress)
+        await poller.discover(on_progress)
+    except SERVER_ERRORS as error:
+        if failure_of(error).kind == "timeout":
+            raise
     finally:
         line.clear()
 
@@ -360,7 +379,37 @@ def places_of(profile: Profile) -> list[KindPlace]:
 
 async def poll_all(profile: Profile) -> Sequence[Snapshot]:
     """Poll what a profile watches: its namespaces, then its lists; raises ``UsageError``."""
-    return await asyncio.gather(*(place.poll_once() for place in places_of(profile)))
+    line = ProgressLine()
+    return await ask_all(places_of(profile), lambda place: place.poll_once(line), line)
+
+
+async def ask_all(
+    places: Sequence[KindPlace],
+    ask: Callable[[KindPlace], Coroutine[Any, Any, _Answer]],
+    line: ProgressLine,
+    patience_s: float = TIMEOUT_S,
+) -> list[_Answer]:
+    """Ask all places at once. After a second without progress, show on the line which servers are waited for.
+
+    ``patience_s`` is how long each is waited for. If the output is read by another program, nothing is shown.
+    """
+    begun_s = time.monotonic()
+    asked = [asyncio.ensure_future(ask(place)) for place in places]
+    answers = asyncio.gather(*asked)
+    try:
+        while sys.stdout.isatty():
+            await asyncio.wait([answers], timeout=_LOOK_EVERY_S)
+            if answers.done():
+                break
+            servers = dict.fromkeys(place.server for place, one in zip(places, asked, strict=True) if not one.done())
+            line.show_waiting(
+                f"waiting {time.monotonic() - begun_s:.0f} s for {', '.join(servers)}; "
+                f"gives up after {patience_s:g} s without an answer"
+            )
+        return await answers
+    finally:
+        answers.cancel()
+        line.clear()
 
 
 def named_places(profiles: Sequence[Profile]) -> list[tuple[str, KindPlace]]:

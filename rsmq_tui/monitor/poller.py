@@ -183,16 +183,20 @@ class Polling(Source, ABC):
             # The namespace may have been switched meanwhile: drop the reply.
             if self._is_wanted():
                 break
-        if isinstance(found, Snapshot):
-            self._failures = 0
-            self._last = found
-        else:
-            self._failures += 1
-            retry_at_s = None if self._paused else self._clock() + self._delay_s()
-            failure = failure_of(found) if isinstance(found, SERVER_ERRORS) else defect_of(found)
-            failure = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
-            link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
-            self._last = replace(self._last, link=link, paused=self._paused)
+        if not isinstance(found, Snapshot):
+            return self.fail(found)
+        self._failures = 0
+        self._last = found
+        return found
+
+    def fail(self, error: Exception) -> Snapshot:
+        """Return the snapshot of a poll that failed with this error."""
+        self._failures += 1
+        retry_at_s = None if self._paused else self._clock() + self._delay_s()
+        failure = failure_of(error) if isinstance(error, SERVER_ERRORS) else defect_of(error)
+        failure = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
+        link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
+        self._last = replace(self._last, link=link, paused=self._paused)
         return self._last
 
     def wake(self) -> None:

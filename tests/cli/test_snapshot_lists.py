@@ -4,9 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 
+from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import Rsmq
+from tests.cli.conftest import Command
 from tests.cli.running import call
 from tests.cli.test_snapshot import KEYS, TOP
 
@@ -106,3 +110,30 @@ def test_hostile_names_stay_json_and_themselves(redis_url: str, client: redis.Re
     client.lpush(name, "x")
     (queue,) = _snapshot("-r", redis_url, "--lists", "queue:*")["queues"]
     assert queue["name"].encode("utf-8", "surrogateescape") == name
+
+
+@pytest.mark.parametrize(
+    ("error", "polls"),
+    [(redis.TimeoutError("Timeout reading"), 0), (redis.ResponseError("NOPERM no SCAN"), 1)],
+    ids=str,
+)
+def test_a_server_that_does_not_answer_the_search_is_not_waited_for_again(
+    command: Command, client: redis.Redis, monkeypatch: pytest.MonkeyPatch, error: Exception, polls: int
+) -> None:
+    client.lpush("queue:mail", "x")
+    polled, read = list[ListPoller](), ListPoller._read
+
+    async def failing(*_: Any, **__: Any) -> bool:
+        raise error
+
+    async def counting(poller: ListPoller) -> Snapshot:
+        polled.append(poller)
+        return await read(poller)
+
+    monkeypatch.setattr(ListPoller, "discover", failing)
+    monkeypatch.setattr(ListPoller, "_read", counting)
+    for arguments in (["snapshot"], ["queues", "list"], ["messages", "list", "list:*"]):
+        polled.clear()
+        done = command(*arguments, "--lists", "queue:*")
+        assert (done.status, len(polled)) == (0 if polls else 2, polls)
+        assert ("the server does not answer" in done.err) == (not polls)

@@ -1,10 +1,19 @@
 """A server that cannot be read, or a URL that cannot be one: one sentence on stderr, exit status 2, no secret."""
 
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
+from rsmq_tui.protocol import Address
+from tests.cli.conftest import Command
 from tests.cli.running import call
+from tests.hostile.terminal import Terminal
 
 SECRET = "hunter2"
 
@@ -75,3 +84,37 @@ def test_a_password_that_is_wanted_wrong_or_right() -> None:
         done = call("-r", f"redis://:{SECRET}@{address}", "snapshot")
         assert (done.returncode, done.stderr) == (0, "")
         assert SECRET not in done.stdout
+
+
+@pytest.fixture
+def frozen() -> Iterator[EmbeddedServer]:
+    """A server that accepts connections and answers nothing."""
+    with EmbeddedServer() as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        yield server
+
+
+@pytest.mark.parametrize(
+    "arguments", [["snapshot"], ["snapshot", "--lists", "queue:*"], ["queues", "list"], ["check"]], ids=" ".join
+)
+def test_a_terminal_says_which_server_is_waited_for(
+    frozen: EmbeddedServer, tmp_path: Path, arguments: list[str]
+) -> None:
+    with Terminal("-r", frozen.url, *arguments, settings=tmp_path) as terminal:
+        terminal.wait_for("waiting ", f" s for {Address(frozen.url).label}; gives up after 5 s without an answer")
+        os.kill(frozen.pid, signal.SIGCONT)
+        terminal.wait_for_end()
+        assert terminal.screen.text.strip()
+        assert "waiting" not in terminal.screen.text
+
+
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
+def test_nothing_is_said_of_the_wait_if_a_program_reads_the_output(
+    frozen: EmbeddedServer, anywhere: Command, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    done = anywhere("-r", frozen.url, "check", "--timeout", "3", terminal=terminal)
+    assert (done.status, "not done within 3 s" in done.text) == (3, True)
+    assert ("gives up after 3 s without an answer" in done.err) == terminal
+    # The last thing that is written is the end of the line.
+    assert done.err.endswith("\r") == terminal

@@ -10,6 +10,7 @@ import redis
 
 from rsmq_tui.cli import places
 from rsmq_tui.cli.main import main
+from rsmq_tui.cli.output import ProgressLine
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.checks import Checked, Limits, Scanned, begun
 from rsmq_tui.monitor.server import Finding, ok
@@ -35,7 +36,7 @@ class ToyPlace(places.KindPlace):
     def poller(self, name: str = "", memory: Path | None = None) -> Any:
         return ToyPoller(self.url, [QUEUE], place=name)
 
-    async def poll_once(self) -> Snapshot:
+    async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
         poller = self.poller()
         try:
             found: Snapshot = await poller.poll()

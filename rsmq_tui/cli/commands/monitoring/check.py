@@ -1,6 +1,5 @@
 """`rsmq-tui check`: checks queues once and prints the result for a monitoring system."""
 
-import asyncio
 import re
 import sys
 from collections import Counter
@@ -14,12 +13,13 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, positive, span
-from rsmq_tui.cli.places import KindPlace, places_of
+from rsmq_tui.cli.places import KindPlace, ask_all, places_of
 from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
 from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import kind_named
 
 _SCHEMA = 1
@@ -159,8 +159,8 @@ async def _check(options: Options) -> int:
     def scanned(queue: str, messages: int, depth: int) -> None:
         line.show(f"{queue}: {messages:,} of {depth:,} messages checked")
 
-    found = await asyncio.gather(*(place.check(limits, scanned) for place in places))
-    line.clear()
+    patience_s = min(TIMEOUT_S, limits.timeout_s)
+    found = await ask_all(places, lambda place: place.check(limits, scanned), line, patience_s)
     left = iter(found)
     for of_profile in of_profiles:
         checks = [next(left) for _ in of_profile]
