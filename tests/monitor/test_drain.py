@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes
+from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes, outlook
+from rsmq_tui.monitor.tracking.series import Rates
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
+from rsmq_tui.monitor.tracking.verdicts import drain_rates
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -54,14 +56,51 @@ def test_unknown_while_it_cannot_be_told_whether_it_grows() -> None:
     assert (state.verdict, state.drain, state.drain_s) == (Verdict.WATCHING, Drain.UNKNOWN, None)
 
 
-def test_growing_and_then_unknown_while_a_growing_queue_recovers() -> None:
+def test_growing_and_then_a_time_while_a_growing_queue_recovers() -> None:
     watched = Scripted()
     flow = Flow()
     watched.run(flow, seconds=180, sent=30, received=1)
     states = [watched.run(flow, seconds=1, received=30, deleted=30) for _ in range(30)]
 
     assert {state.verdict for state in states} == {Verdict.GROWING}
-    assert {(state.drain, state.drain_s) for state in states} == {(Drain.GROWING, None), (Drain.UNKNOWN, None)}
+    drains = [state.drain for state in states]
+    assert list(dict.fromkeys(drains)) == [Drain.GROWING, Drain.CLEARS]
+    assert drains.index(Drain.CLEARS) <= 14
+    assert states[-1].drain_s == pytest.approx(flow.depth / 30)
+    assert outlook(states[-1], watched.at_ms) == "2m 30s"
+
+
+def test_after_a_burst_the_time_is_that_of_the_latest_rates() -> None:
+    watched, flow = Scripted(), Flow()
+    watched.run(flow, seconds=100, sent=2, received=2, deleted=2)
+    watched.run(flow, seconds=38, sent=131, received=43, deleted=43)
+    states = [watched.run(flow, seconds=1, received=43, deleted=43) for _ in range(20)]
+
+    # As many messages as the queue then holds, at 43 a second; no growth and nothing constant in between.
+    assert {state.drain for state in states[14:]} == {Drain.CLEARS}
+    assert states[-1].drain_s == pytest.approx(flow.depth / 43, rel=0.01)
+    recent, now = watched.sampler.trend.rates("q", DRAIN_SPAN_MS), states[-1]
+    assert recent is not None
+    assert now.arrivals_s is not None
+    assert now.deletes_s is not None
+    latest = Rates(now.arrivals_s, now.deletes_s, 0.0)
+    assert drain_rates(recent, latest) is latest
+    assert needed_deletes(now, latest) == ""
+
+
+def test_arrivals_that_fell_by_chance_change_no_time() -> None:
+    for arrived in range(7, 20):
+        recent, latest = Rates(1.2, 1.2, 1.2), Rates(arrived / 10 / 2, 1.5, 1.5)
+        assert drain_rates(recent, latest) is recent
+    assert drain_rates(Rates(1.2, 1.2, 1.2), Rates(0.0, 1.5, 1.5)) is not recent
+
+
+def test_what_grew_in_the_minute_and_shrinks_now_is_not_said_to_grow() -> None:
+    watched, flow = Scripted(), Flow(sent=100)
+    watched.run(flow, seconds=50, sent=3, received=2, deleted=2)
+    states = [watched.run(flow, seconds=1, sent=3, received=4, deleted=4) for _ in range(15)]
+
+    assert {state.drain for state in states[11:]} == {Drain.UNKNOWN}
 
 
 def test_stalled_has_no_number_although_messages_are_deleted() -> None:
@@ -98,7 +137,7 @@ def test_a_number_means_that_it_clears(seconds: list[tuple[int, int, int, bool]]
         assert (state.drain_s is not None) == (state.drain is Drain.CLEARS)
         assert (state.drain is Drain.EMPTY) == (state.ready == 0)
         if state.drain_s is not None:
-            assert state.verdict not in {Verdict.GROWING, Verdict.STALLED}
+            assert state.verdict not in {Verdict.GROWING, Verdict.STALLED} or state.pending_since_ms is not None
             assert 0 < state.drain_s < float("inf")
 
 

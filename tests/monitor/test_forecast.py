@@ -70,6 +70,16 @@ def test_steady_growth_reaches_the_limit_when_it_does() -> None:
     assert state.limit == Limit("depth", watched.at_ms, watched.at_ms)
 
 
+def test_a_queue_that_is_drained_before_approaches_no_limit() -> None:
+    watched, flow = Scripted(of_depth_only(10_000)), Flow()
+    state = watched.run(flow, seconds=400, sent=13, received=8, deleted=8)
+    assert state.limit is not None
+    # 2,000 messages, which are gone in 80 s.
+    states = [watched.run(flow, seconds=1, received=25, deleted=25) for _ in range(40)]
+    assert states[-1].drain_s is not None
+    assert states[-1].limit is None
+
+
 def test_two_rates_in_turn_are_the_band() -> None:
     watched, flow = Scripted(of_depth_only(100_000)), Flow()
     for _ in range(3):

@@ -1,6 +1,7 @@
 """One recorded place followed from poll to poll: its snapshots, rates and recent history."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,13 @@ from rsmq_tui.monitor.tracking.series import (
     FlightTimes,
     ListSeries,
     QueueSeries,
+    Rates,
     Sample,
     TotalsPoint,
     Trend,
 )
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of
+from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of, drain_rates
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -68,6 +70,19 @@ def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
     }
     elapsed_s = pa.scalar((now.at_ms - then.at_ms) / 1000 or None, pa.float64())
     return {name: pc.divide(count, elapsed_s) for name, count in counts.items()}
+
+
+def _drain_grown_s(recent: dict[str, pa.ChunkedArray], latest: dict[str, pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Return the net rates by which queues drain, whatever caused them: see ``drain_rates``."""
+    have_turned = [
+        None not in (then.arrivals_s, now.arrivals_s) and drain_rates(then, now) is now
+        for then, now in zip(_rates_of(recent), _rates_of(latest), strict=True)
+    ]
+    return pc.if_else(pa.array(have_turned, pa.bool_()), latest["grown_s"], recent["grown_s"])
+
+
+def _rates_of(columns: dict[str, pa.ChunkedArray]) -> Iterator[Rates]:
+    return map(Rates, *(columns[name].to_pylist() for name in Rates._fields))
 
 
 def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
@@ -261,11 +276,10 @@ class PlaceTrack:
         if not self._polls:
             return self._snapshot((), _NOTHING, Trend(), now_ms, next_ms)
         poll = self._polls[-1]
-        # The drain time uses the net rate of the last minute, whatever caused it.
-        shrunk_s = pc.negate(self._rates(DRAIN_SPAN_MS)["grown_s"])
+        rates = self._rates(RATE_SPAN_MS)
+        shrunk_s = pc.negate(_drain_grown_s(self._rates(DRAIN_SPAN_MS), rates))
         ready = poll.rows.column("ready").cast(pa.float64(), safe=False)
         drain_s = pc.if_else(pc.greater(shrunk_s, _ZERO), pc.divide(ready, shrunk_s), _UNKNOWN)
-        rates = self._rates(RATE_SPAN_MS)
         # Lists have no counters: only the change of their depth is known.
         net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), _UNKNOWN)
         rows = poll.rows
@@ -307,6 +321,7 @@ class PlaceTrack:
             is_still=is_still,
             ages=self._ages.get(state.name),
             memory=memory,
+            drain_s=state.drain_s,
         )
 
     def _rates(self, span_ms: int) -> dict[str, pa.ChunkedArray]:

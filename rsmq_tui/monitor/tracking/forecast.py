@@ -62,6 +62,7 @@ def limit_of(
     is_still: bool = False,
     ages: "Ages | None" = None,
     memory: Limit | None = None,
+    drain_s: float | None = None,
 ) -> Limit | None:
     """Return the limit that a queue reaches first; None if it approaches none, or if that is unknown.
 
@@ -69,7 +70,7 @@ def limit_of(
     first ready message has been due, None for unknown; an age that has reached its limit is no forecast. ``ages`` are
     its earlier values, for a queue that does not count what leaves it. While the queue ``is_still``, nothing arrives
     and nothing leaves: only the age grows, and its time is exact. ``memory`` is the limit of the server's memory, which
-    is one of each queue that grows.
+    is one of each queue that grows. A queue without ready messages in ``drain_s`` approaches no limit after that.
     """
     if depth_limit and depth >= depth_limit:
         return Limit("depth", at_ms, at_ms)
@@ -88,7 +89,9 @@ def limit_of(
     if is_aging:
         slopes = age_slopes(series, from_ms) if ages is None else ages.slopes(from_ms)
         found.append(_reached("age", at_ms, age_left_ms / 1000, slopes))
-    return min((limit for limit in found if limit is not None), key=lambda limit: limit.soonest_ms, default=None)
+    until_ms = inf if drain_s is None else at_ms + drain_s * 1000
+    near = (limit for limit in found if limit is not None and limit.soonest_ms <= until_ms)
+    return min(near, key=lambda limit: limit.soonest_ms, default=None)
 
 
 class Ages:

@@ -157,7 +157,7 @@ class ListTracker(Tracker):
             self._ages.add(at_ms, 0 if oldest_ms is None else max(0, at_ms - oldest_ms))
         # As many may come as go: it is still only if the next item has been the same as long as its depth.
         is_still = net_s == trend_s == 0 and at_ms - self._moved_ms >= DRAIN_SPAN_MS
-        limit = self._limit_at(sample, oldest_ms, is_still=is_still, ages=self._ages)
+        limit = self._limit_at(sample, oldest_ms, is_still=is_still, drain_s=drain_s, ages=self._ages)
         self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
         # fmt: off
         self.state = QueueState(

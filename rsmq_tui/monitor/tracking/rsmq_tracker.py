@@ -111,7 +111,7 @@ class QueueTracker(Tracker):
             judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
         drain, drain_s = drain_of(ready, trend, rates, judged, limits)
         is_still = rates == trend == STILL
-        limit = self._limit_at(sample, due_ms, is_still=is_still)
+        limit = self._limit_at(sample, due_ms, is_still=is_still, drain_s=drain_s)
         until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
         if is_still and not measures_growth:
             self._earlier = self._grown = None

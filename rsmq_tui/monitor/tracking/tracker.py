@@ -166,11 +166,11 @@ class Tracker(ABC):
         return self._growth_known_ms if self._may_grow else 0
 
     def _limit_at(
-        self, sample: Sample, due_ms: int | None, *, is_still: bool, ages: Ages | None = None
+        self, sample: Sample, due_ms: int | None, *, is_still: bool, drain_s: float | None, ages: Ages | None = None
     ) -> Limit | None:
         """Return the limit that the queue reaches first; of a queue that moves, as of the last ``FORECAST_EVERY_MS``.
 
-        The first ready message became due at ``due_ms``, None for unknown; ``ages`` as in ``limit_of``.
+        The first ready message became due at ``due_ms``, None for unknown; ``drain_s`` and ``ages`` as in ``limit_of``.
         """
         at_ms, limits = sample.at_ms, self._thresholds
         age_ms = None if due_ms is None else at_ms - due_ms
@@ -191,6 +191,7 @@ class Tracker(ABC):
                 is_still=is_still,
                 ages=ages,
                 memory=self.memory_limit,
+                drain_s=drain_s,
             )
         return self._limit
 

@@ -9,7 +9,7 @@ condition stopped holding. Only ``broken`` ends without this delay.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
-from math import inf
+from math import inf, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +20,10 @@ from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
 _STEADY_S = 0.02
+# Rates of about this span show that the last minute says nothing of the next one: counts that differ by more than this
+# many standard deviations of what comes at random.
+_TURN_S = 10
+_TURN_DEVIATIONS = 3
 # In what time it would be good to drain a queue.
 SOON_S = 600
 # Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
@@ -288,6 +292,7 @@ class Judgement(NamedTuple):
 
 
 OK = Judgement(Verdict.OK)
+_DRAINS = {Verdict.STALLED: Drain.STALLED, Verdict.GROWING: Drain.GROWING}
 _USUAL = Thresholds()
 
 # The thresholds that start each verdict. The reason for ``poisoned`` contains its own.
@@ -300,16 +305,32 @@ _NAMES = {
 _BEGINNING = ("poison_rc", *(name for names in _NAMES.values() for name in names))
 
 
+def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
+    """Return the rates by which a queue drains.
+
+    They are those of the last minute, ``recent``, or the ``latest`` ones, of about ten seconds, if arrivals have
+    clearly fallen since, and the queue clearly shrinks: after a burst, the minute would include the burst.
+    """
+    # Fast path: most queues have not turned.
+    if latest is None or latest.arrivals_s >= recent.arrivals_s or latest.deletes_s <= latest.arrivals_s:
+        return recent
+    usual, arrived, deleted = (each * _TURN_S for each in (recent.arrivals_s, latest.arrivals_s, latest.deletes_s))
+    has_fallen = usual - arrived > _TURN_DEVIATIONS * sqrt(usual)
+    shrinks = deleted - arrived > _TURN_DEVIATIONS * sqrt(deleted + arrived)
+    return latest if has_fallen and shrinks else recent
+
+
 def drain_of(
     ready: int, recent: Rates | None, latest: Rates | None, judged: Judgement, limits: Thresholds = _USUAL
 ) -> tuple[Drain, float | None]:
     """Return whether the ready messages clear, and in how many seconds at the current rates.
 
-    ``recent`` are the rates of the last minute, which determine the time; ``latest`` are those of a shorter span, in
-    which the queue must shrink too. Growth below the thresholds counts as steady.
+    ``recent`` are the rates of the last minute, ``latest`` those of about ten seconds; ``drain_rates`` are those that
+    determine the time. In the latest ones, the queue must shrink too. Growth below the thresholds counts as steady.
     """
     if recent is None:
         return net_drain_of(ready, None, None, judged, limits, was_taken=False)
+    recent = drain_rates(recent, latest)
     latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
     share_s = limits.growing_share * recent.arrivals_s
     net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
@@ -328,8 +349,9 @@ def net_drain_of(
 ) -> tuple[Drain, float | None]:
     """As ``drain_of``, for a backlog whose depth changes by ``net_s`` per second.
 
-    ``latest_s`` is the change over a shorter span. ``was_taken`` is True if an item was taken lately: a constant depth
-    is steady only then. A change of at most ``share_s`` counts as steady too.
+    ``latest_s`` is the change over a shorter span: a queue that has grown and shrinks now may do either. ``was_taken``
+    is True if an item was taken lately: a constant depth is steady only then. A change of at most ``share_s`` counts as
+    steady too.
     """
     known = _known_drain(ready, judged)
     if known is not None:
@@ -337,7 +359,7 @@ def net_drain_of(
     if net_s is None:
         return Drain.UNKNOWN, None
     if net_s > share_s and net_s > limits.growing_s:
-        return Drain.GROWING, None
+        return (Drain.UNKNOWN if latest_s is not None and latest_s < 0 else Drain.GROWING), None
     if net_s < -max(share_s, _STEADY_S):
         shrinks = latest_s is not None and latest_s < 0
         return (Drain.CLEARS, ready / -net_s) if shrinks else (Drain.UNKNOWN, None)
@@ -350,15 +372,10 @@ def _known_drain(ready: int, judged: Judgement) -> Drain | None:
         return None if ready else Drain.EMPTY
     if ready == 0:
         return Drain.EMPTY
+    if judged.verdict is Verdict.WATCHING:
+        return Drain.UNKNOWN
     is_over = judged.pending_since_ms is not None
-    match judged.verdict:
-        case Verdict.WATCHING:
-            return Drain.UNKNOWN
-        case Verdict.STALLED if not is_over:
-            return Drain.STALLED
-        case Verdict.GROWING:
-            return Drain.UNKNOWN if is_over else Drain.GROWING
-    return None
+    return None if is_over else _DRAINS.get(judged.verdict)
 
 
 def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
@@ -368,7 +385,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             return queue.broken or "its keys disagree"
         case Verdict.WATCHING:
             unknown = "receives" if kind_named(queue.kind).counts_receives else "takes"
-            return f"{_pending(queue, at_ms)}: too early to tell whether it grows, or whether a consumer {unknown}"
+            return f"{_watching(queue, at_ms)}: too early to tell whether it grows, or whether a consumer {unknown}"
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
@@ -425,11 +442,12 @@ def outlook(queue: QueueState, at_ms: int) -> str:
     """Return the text of the column DRAINS IN: when a queue drains, why it does not, or what is wrong with it."""
     if queue.verdict is Verdict.BROKEN:
         return queue.broken or ""
-    if queue.pending_since_ms is not None or queue.verdict is Verdict.WATCHING:
-        return _pending(queue, at_ms)
-    if queue.verdict is Verdict.LEAKING:
+    if queue.verdict is Verdict.WATCHING:
+        return _watching(queue, at_ms)
+    is_over = queue.pending_since_ms is not None
+    if queue.verdict is Verdict.LEAKING and not is_over:
         return f"{plural(queue.expired or 0, 'lease')} expired"
-    if queue.verdict is Verdict.POISONED:
+    if queue.verdict is Verdict.POISONED and not is_over:
         return f"{plural(queue.poison, 'message')}, rc up to {count(queue.highest_rc)}"
     match queue.drain:
         case Drain.EMPTY:
@@ -449,11 +467,11 @@ def outlook(queue: QueueState, at_ms: int) -> str:
                 return f"never (+{words}/s)"
             return "steady"
         case Drain.UNKNOWN:
-            return "–"
+            return "recovering" if is_over else "–"
 
 
 def needed_deletes(queue: QueueState, rates: Rates | None) -> str:
-    """Return how many times its deletes, at these rates, would keep up with the arrivals, and drain a queue soon.
+    """Return how many times its deletes, at ``drain_rates``, would keep up with the arrivals, and drain a queue soon.
 
     Empty if it drains within ``SOON_S`` or less, if that is not known, or if too few messages are deleted to tell.
     """
@@ -475,17 +493,12 @@ def _by(changed: str) -> str:
     return f" (thresholds: {changed})" if changed else ""
 
 
-def _pending(queue: QueueState, at_ms: int) -> str:
-    """Return how far a verdict is from being final: 'watching, 40 s of 2 min'."""
-    what = "watching" if queue.verdict is Verdict.WATCHING else "recovering"
-    if queue.pending_since_ms is None:
-        return what
-    if queue.pending_until_ms is None:
-        return f"{what}, not clear yet"
-    done_ms = at_ms - queue.pending_since_ms
-    if queue.verdict is not Verdict.WATCHING:
-        return f"{what}, {duration(max(0, queue.pending_until_ms - at_ms))} left"
-    return f"{what}, {duration(max(0, done_ms))} of {_round_duration(queue.pending_until_ms - queue.pending_since_ms)}"
+def _watching(queue: QueueState, at_ms: int) -> str:
+    """Return how far a queue is from its first verdict: 'watching, 40 s of 2 min'."""
+    since_ms, until_ms = queue.pending_since_ms, queue.pending_until_ms
+    if since_ms is None or until_ms is None:
+        return "watching"
+    return f"watching, {duration(max(0, at_ms - since_ms))} of {_round_duration(until_ms - since_ms)}"
 
 
 def _since(since_ms: int | None, at_ms: int) -> str:
