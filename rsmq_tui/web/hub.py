@@ -157,6 +157,8 @@ class HubFeed:
         # The namespace of the place, and the one to which it was switched.
         self._own_ns: str | None = None
         self._ns: str | None = None
+        # The queues on the screen, which a new connection is told too.
+        self._shown: list[str] = []
         self._receiver = SnapshotReceiver()
         self._writer: asyncio.StreamWriter | None = None
         self._is_switching = False
@@ -171,6 +173,8 @@ class HubFeed:
             self._is_switching = False
             try:
                 self._ask(place=self._place, ns=self._ns)
+                if self._shown:
+                    self._ask(queues=self._shown)
                 self._receiver = SnapshotReceiver()
                 while True:
                     snapshot = self._receiver.decode(await _receive(reader, _SNAPSHOT_BYTES_MAX))
@@ -190,13 +194,15 @@ class HubFeed:
     def switch(self, ns: str) -> None:
         """Ask for another namespace."""
         self._ns, self._is_switching = None if ns == self._own_ns else ns, True
+        self._shown = []
         if self._writer is not None:
             self._writer.close()
 
     def sample_first(self, queues: Sequence[str]) -> None:
         """Ask the hub to sample these queues more often than others."""
+        self._shown = list(queues)
         self._receiver.follow(queues)
-        self._ask(queues=list(queues))
+        self._ask(queues=self._shown)
 
     async def aclose(self) -> None:
         """Close the connection."""

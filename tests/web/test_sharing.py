@@ -1,7 +1,7 @@
 """What arrives in another process is what was sent: states, trends and their days, poll after poll."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -147,6 +147,54 @@ async def test_a_session_that_joins_during_a_poll_gets_nothing_twice(tmp_path: P
             while received.at_ms != source.watched.at_ms:
                 received = await anext(coming)
         check(received, snapshot_of(source.watched))
+    finally:
+        await feed.aclose()
+        await hub.aclose()
+
+
+class Asked:
+    """A source with one snapshot, which notes which queues are to be sampled first."""
+
+    def __init__(self) -> None:
+        self.watched = Scripted()
+        self.watched.poll({"q": Flow().row()})
+        self.shown: list[list[str]] = []
+
+    async def snapshots(self) -> AsyncIterator[Snapshot]:
+        yield snapshot_of(self.watched)
+        await asyncio.Event().wait()
+
+    def sample_first(self, queues: Sequence[str]) -> None:
+        self.shown.append(list(queues))
+
+    def switch(self, ns: str) -> None:
+        """Each namespace has the same queues."""
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+async def test_a_session_that_connects_again_says_what_it_shows(tmp_path: Path) -> None:
+    source = Asked()
+    hub = Hub(tmp_path / "hub", {"a": lambda: cast(Any, source)})
+    await hub.start()
+    feed = HubFeed(hub.path, "a")
+    try:
+        async with asyncio.timeout(10):
+            coming = feed.snapshots()
+            await anext(coming)
+            feed.sample_first(["q"])
+            await until(lambda: source.shown == [["q"]], "it is told")
+            for session in hub._channels["a", None].sessions:
+                session.transport.abort()
+            await anext(coming)
+            await until(lambda: source.shown == [["q"], ["q"]], "it is told again")
+            # Those of another namespace are others.
+            feed.switch("b")
+            await anext(coming)
+            feed.sample_first(["other"])
+            await until(lambda: ["other"] in source.shown, "it is told of these")
+            assert source.shown == [["q"], ["q"], ["other"]]
     finally:
         await feed.aclose()
         await hub.aclose()
