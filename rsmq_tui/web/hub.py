@@ -11,19 +11,16 @@ import asyncio
 import json
 import os
 import pickle
-from array import array
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from itertools import chain, takewhile
-from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.model import Changes, QueueState
 from rsmq_tui.monitor.poller import SamplesFirst
-from rsmq_tui.monitor.tracking.series import COUNTERS, FlightTimes, QueueSeries, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import Trend
 
 # A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000
@@ -234,51 +231,16 @@ async def _receive(reader: asyncio.StreamReader, bytes_max: int) -> bytes:
     return await reader.readexactly(size)
 
 
-class _TrendNews(NamedTuple):
-    """The additions of a poll to a ``Trend``.
-
-    ``removed`` and ``added`` are queues, the latter with their kind of series. ``bucket`` is the time of a new bucket,
-    and the counters of each queue in it, in the order of the series. ``changes`` and ``flights`` are sent with a
-    bucket.
-    """
-
-    gaps_ms: list[int]
-    removed: list[str]
-    added: list[tuple[str, type[QueueSeries]]]
-    bucket: "tuple[int, array[float]] | None"
-    totals: list[TotalsPoint]
-    changes: Mapping[str, list[int]]
-    flights: Mapping[str, list[FlightTimes]]
-
-
 class _News(NamedTuple):
     """A snapshot without its queues and its trend, and the changes in these.
 
-    ``states`` are those of ``indexes``, or of all queues if that is None.
+    ``states`` are those of ``indexes``, or of all queues if that is None. ``steps`` are those of the trend.
     """
 
     snapshot: Snapshot
     indexes: Sequence[int] | None
     states: Sequence[QueueState]
-    trend: _TrendNews
-
-
-class _Sent(NamedTuple):
-    """How much of a ``Trend`` was sent: its queues, the times of its last bucket and last totals, and its gaps."""
-
-    names: list[str]
-    bucket_ms: int | None
-    totals_ms: int
-    gaps_ms: list[int]
-
-    @classmethod
-    def of(cls, trend: Trend) -> "_Sent":
-        return cls(
-            list(trend.series),
-            trend.times_ms[-1] if trend.times_ms else None,
-            trend.totals[-1].at_ms if trend.totals else 0,
-            trend.gaps_ms,
-        )
+    steps: Sequence[Callable[[Trend], object]]
 
 
 class SnapshotSender:
@@ -289,12 +251,11 @@ class SnapshotSender:
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
-        self._sent = _Sent.of(_NO_TREND)
 
     @property
     def is_behind(self) -> bool:
         """Whether a poll has added to the trend of the last snapshot, but its own snapshot was not encoded yet."""
-        return self._last is not None and _Sent.of(self._last.trend) != self._sent
+        return self._last is not None and self._last.trend.steps != []
 
     def full(self) -> bytes | None:
         """Return the last snapshot as a message, None before the first one."""
@@ -303,54 +264,18 @@ class SnapshotSender:
     def encode(self, snapshot: Snapshot) -> bytes:
         """Take the next snapshot, and return the message for receivers of the previous one."""
         last, self._last = self._last, snapshot
-        news = None if last is None or last.trend is not snapshot.trend else self._news(last, snapshot)
-        self._sent = _Sent.of(snapshot.trend)
-        if news is None:
+        trend, queues, changes = snapshot.trend, snapshot.queues, snapshot.changes
+        steps, trend.steps = trend.steps, []
+        if last is None or last.trend is not trend or steps is None:
             return self.full() or b""
-        return pickle.dumps(news, pickle.HIGHEST_PROTOCOL)
-
-    def _news(self, last: Snapshot, snapshot: Snapshot) -> _News | None:
-        """Return the changes; None if they do not follow from what was sent before."""
-        trend = self._trend_news(snapshot.trend)
-        if trend is None:
-            return None
         indexes: Sequence[int] | None = None
-        queues, changes = snapshot.queues, snapshot.changes
         if changes is not None and changes.before is last.queues:
             indexes = changes.indexes
         elif queues is last.queues:
             indexes = ()
         states = queues if indexes is None else [queues[index] for index in indexes]
-        return _News(replace(snapshot, queues=(), trend=_NO_TREND, changes=None), indexes, states, trend)
-
-    def _trend_news(self, trend: Trend) -> _TrendNews | None:
-        times_ms, series, sent = trend.times_ms, trend.series, self._sent
-        newest_ms = times_ms[-1] if times_ms else None
-        has_bucket = newest_ms != sent.bucket_ms
-        if has_bucket and sent.bucket_ms != (times_ms[-2] if len(times_ms) > 1 else None):
-            # The memory of an earlier run was restored.
-            return None
-        names = list(series)
-        removed = [] if names == sent.names else [name for name in sent.names if name not in series]
-        known = frozenset() if names == sent.names else frozenset(sent.names)
-        added = [] if names == sent.names else [(name, type(series[name])) for name in names if name not in known]
-        since_ms = sent.bucket_ms or 0
-        bucket, changes, flights = None, {}, {}
-        if has_bucket and newest_ms is not None:
-            bucket = newest_ms, array("d", chain.from_iterable(each.last for each in series.values()))
-            changes = {
-                name: [at_ms for at_ms in each.changed_ms if at_ms > since_ms]
-                for name, each in series.items()
-                if each.changed_ms and each.changed_ms[-1] > since_ms
-            }
-            flights = {
-                name: each.flights.since(since_ms + 1)
-                for name, each in series.items()
-                if each.flights and each.flights[-1].at_ms > since_ms
-            }
-        totals = list(takewhile(lambda point: point.at_ms > sent.totals_ms, reversed(trend.totals)))[::-1]
-        gaps_ms = trend.gaps_ms if trend.gaps_ms != sent.gaps_ms else []
-        return _TrendNews(gaps_ms, removed, added, bucket, totals, changes, flights)
+        news = _News(replace(snapshot, queues=(), trend=_NO_TREND, changes=None), indexes, states, steps)
+        return pickle.dumps(news, pickle.HIGHEST_PROTOCOL)
 
 
 class SnapshotReceiver:
@@ -363,6 +288,8 @@ class SnapshotReceiver:
         """Return the snapshot of the next message."""
         news: Snapshot | _News = pickle.loads(message)
         if isinstance(news, Snapshot):
+            # Nobody takes those of the receiver.
+            news.trend.steps = None
             self._last = news
         elif self._last is not None:
             self._last = _applied(self._last, news)
@@ -377,7 +304,8 @@ class SnapshotReceiver:
 
 
 def _applied(last: Snapshot, news: _News) -> Snapshot:
-    _apply(last.trend, news.trend)
+    for step in news.steps:
+        step(last.trend)
     if news.indexes is None:
         return replace(news.snapshot, trend=last.trend, queues=tuple(news.states))
     queues = last.queues
@@ -387,26 +315,3 @@ def _applied(last: Snapshot, news: _News) -> Snapshot:
             states[index] = state
         queues = tuple(states)
     return replace(news.snapshot, trend=last.trend, queues=queues, changes=Changes(last.queues, news.indexes))
-
-
-def _apply(trend: Trend, news: _TrendNews) -> None:
-    """Apply the sampler's steps to this trend, in the same order."""
-    trend.gaps_ms = news.gaps_ms or trend.gaps_ms
-    for name, kind in news.added:
-        trend.add_queue(name, kind)
-    for name in news.removed:
-        trend.remove_queue(name)
-    for name, changed_ms in news.changes.items():
-        for at_ms in changed_ms:
-            trend.series[name].note_change(at_ms)
-    if news.bucket is not None:
-        at_ms, counters = news.bucket
-        trend.open_bucket(at_ms)
-        # Those of one queue after another.
-        for series, *of_queue in zip(trend.series.values(), *[iter(counters)] * COUNTERS, strict=True):
-            series.append(None if isnan(of_queue[0]) else series.sample(at_ms, *of_queue))
-    for point in news.totals:
-        trend.add_totals(point)
-    for name, samples in news.flights.items():
-        for times in samples:
-            trend.series[name].add_flights(times)

@@ -11,6 +11,7 @@ from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
 from rsmq_tui.protocol import failure_of
 from rsmq_tui.web.hub import Hub, HubFeed, SnapshotReceiver, SnapshotSender
+from tests.monitor.memories import began
 from tests.monitor.rows import Flow, Scripted
 from tests.web.serving import until
 
@@ -69,7 +70,7 @@ def test_every_poll_of_hours_arrives() -> None:
         watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=[1, 5, 20, 9][number % 4])
         if number % 6 == 2:
             times = FlightTimes(watched.at_ms, 4, number, number + 1, None, 9)
-            watched.sampler.trend.series["a"].add_flights(times)
+            watched.sampler.trend.add_flights("a", times)
         sent = snapshot_of(watched)
         received = receiver.decode(sender.encode(sent))
         assert received.queues == sent.queues
@@ -78,10 +79,6 @@ def test_every_poll_of_hours_arrives() -> None:
             assert received.changes.before is before.queues
         before = received
         if number % 100 == 99:
-            # What was sampled since the last bucket comes with the next one.
-            while watched.sampler.trend.times_ms[-1] != watched.at_ms:
-                watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=5)
-                before = received = receiver.decode(sender.encode(sent := snapshot_of(watched)))
             check(received, sent)
 
 
@@ -219,12 +216,18 @@ def test_another_trend_is_sent_whole() -> None:
         check(received, snapshot_of(watched))
 
 
-def test_an_earlier_run_that_is_restored_after_an_outage_arrives() -> None:
+@pytest.mark.parametrize("off_s", [60, 7_200])
+async def test_an_earlier_run_that_is_restored_after_an_outage_arrives(tmp_path: Path, off_s: int) -> None:
+    earlier, flow = Scripted(), Flow()
+    memory = await began(tmp_path, earlier)
+    earlier.run(flow, seconds=60, sent=2)
+    memory.save(earlier.sampler.moment())
     sender, receiver, watched = SnapshotSender(), SnapshotReceiver(), Scripted()
     check(receiver.decode(sender.encode(snapshot_of(watched, "refused"))), snapshot_of(watched, "refused"))
-    watched.sampler.trend.times_ms += [1, 2]
-    watched.poll({name: Flow(sent=2).row() for name in "cd"}, after_s=5)
-    check(receiver.decode(sender.encode(snapshot_of(watched))), snapshot_of(watched))
+    await began(tmp_path, watched, at_ms=earlier.at_ms + off_s * 1000)
+    for _ in range(20):
+        watched.run(flow, seconds=5, sent=1)
+        check(receiver.decode(sender.encode(snapshot_of(watched))), snapshot_of(watched))
 
 
 def test_a_poll_of_many_queues_is_short() -> None:

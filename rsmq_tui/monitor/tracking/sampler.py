@@ -265,6 +265,8 @@ class Sampler:
                 tracker.memory_limit = poll.memory_limit
                 before = tracker.state
                 after = states[index] = tracker.update(row, at_ms, poll.references)
+                if tracker.own_change_ms:
+                    self.trend.note_change(self._names[index], at_ms)
                 if after is not before:
                     self._changed.add(index)
                 if self._own_changes or self._counted:
@@ -288,9 +290,7 @@ class Sampler:
         self.changes = None if before is None else Changes(before, sorted(self._changed))
         self._finished, self._changed = states, set()
         if self.trend.is_due(at_ms):
-            self.trend.open_bucket(at_ms)
-            for tracker in self._trackers.values():
-                tracker.series.append(tracker.sample)
+            self.trend.add_bucket(at_ms, [self._trackers[name].sample for name in self.trend.series])
         self._poll.has_ended = True
         totals = self._totals.totals(states)
         self.trend.add_totals(
@@ -412,8 +412,8 @@ class Sampler:
             if tracker is None or tracker.look is None or tracker.state is None:
                 continue
             times = flight_times(found, tracker.state.vt_s, self._poll.at_ms)
-            if times is not None and self.trend.is_charted:
-                tracker.series.add_flights(times)
+            if times is not None:
+                self.trend.add_flights(name, times)
             if times != tracker.look.times:
                 tracker.look.times = times
                 self._make_stale(tracker)

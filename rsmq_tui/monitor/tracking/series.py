@@ -8,12 +8,13 @@ than an hour, ``DayTrend`` keeps values for each ``DAY_BUCKET_MS``, of ``DAY_QUE
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from itertools import islice
 from math import inf, isnan
-from operator import sub
-from typing import Any, ClassVar, NamedTuple, overload
+from operator import methodcaller, sub
+from typing import Any, ClassVar, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
 BUCKET_MS = 5_000
 BUCKETS = 120
@@ -517,15 +518,39 @@ def _day_point(at_ms: int, values: "array[float]", place: int) -> QueuePoint:
     return QueuePoint(at_ms, *(None if isnan(value) else value for value in found))
 
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _step(
+    method: "Callable[Concatenate[Trend, _Arguments], _Result]",
+) -> "Callable[Concatenate[Trend, _Arguments], _Result]":
+    """Make each call of a method one of the ``steps`` of its trend; calls within that call are none."""
+
+    @wraps(method)
+    def call(trend: "Trend", /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        steps, trend.steps = trend.steps, None
+        result = method(trend, *args, **kwargs)
+        if steps is not None:
+            steps.append(methodcaller(method.__name__, *args, **kwargs))
+            trend.steps = steps
+        return result
+
+    return call
+
+
 class Trend:
     """The recent history of all queues and of their sums; polls append to it, charts read it.
 
     Without ``is_charted``, only the hour of each queue is kept, which verdicts and forecasts need: no sums, no day, no
-    samples of messages in flight.
+    samples of messages in flight. If ``steps`` is a list, all that is added is appended to it too: called with an equal
+    trend, in another process, each step adds the same there.
     """
 
     def __init__(self) -> None:
         self.is_charted = True
+        # None if nobody takes them, or if an earlier run was restored since they were last taken.
+        self.steps: list[Callable[[Trend], object]] | None = None
         self.times_ms: list[int] = []
         self.totals: deque[TotalsPoint] = deque()
         self.day = DayTrend()
@@ -561,6 +586,24 @@ class Trend:
                 self.day.add(times_ms[1], ((name, next(self.queue(name, 1), None)) for name in names))
             self.forget(1)
 
+    @_step
+    def add_bucket(self, at_ms: int, samples: Iterable[Sample | None]) -> None:
+        """Add a bucket with a sample of each queue, in the order of the series; None for one that was not read."""
+        self.open_bucket(at_ms)
+        for series, sample in zip(self.series.values(), samples, strict=True):
+            series.append(sample)
+
+    @_step
+    def note_change(self, name: str, at_ms: int) -> None:
+        """Note that a change of this program may have affected a queue since the poll before this one."""
+        self.series[name].note_change(at_ms)
+
+    @_step
+    def add_flights(self, name: str, times: FlightTimes) -> None:
+        """Store a sample of a queue's messages in flight."""
+        if self.is_charted:
+            self.series[name].add_flights(times)
+
     def follow(self, names: Iterable[str]) -> None:
         """Keep a day of these queues, rather than of those that were named longest ago."""
         for name in names:
@@ -574,12 +617,14 @@ class Trend:
 
         A gap begins at ``ended_ms``, if that is given.
         """
+        self.steps = None
         self.day.restore(buckets)
         names = buckets[-1].names if buckets else ()
         self.follow(names)
         if ended_ms is not None:
             self.day.add(ended_ms, ((name, None) for name in names))
 
+    @_step
     def add_totals(self, point: TotalsPoint) -> None:
         """Append the sums of a poll; those of a day are kept."""
         if not self.is_charted:
@@ -604,6 +649,7 @@ class Trend:
         for series in self.series.values():
             series.forget(buckets)
 
+    @_step
     def add_queue(self, name: str, kind: type[QueueSeries] = QueueSeries) -> QueueSeries:
         """Add a new queue and return its series."""
         series = self.series[name] = kind(self.times_ms)
@@ -614,10 +660,12 @@ class Trend:
             series.marks, series.marked_ms = marks, marks[-3]
         return series
 
+    @_step
     def remove_queue(self, name: str) -> None:
         """Remove a queue and its series."""
         self.series.pop(name, None)
 
+    @_step
     def resume(self, at_ms: int) -> None:
         """Mark a gap that ends now: no rate spans it."""
         oldest_ms = self.times_ms[0] if self.times_ms else at_ms

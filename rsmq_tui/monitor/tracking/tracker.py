@@ -212,7 +212,6 @@ class Tracker(ABC):
         """Return the samples from which rates and the trend count: none spans a change of this program."""
         if self.own_change_ms:
             self._changed = sample
-            self.series.note_change(sample.at_ms)
         earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
         changed = self._changed
         if changed is None or changed.at_ms <= before_trend.at_ms:
