@@ -69,13 +69,14 @@ class Recorder:
         self._wall_s = wall_s
         self._places: dict[Place, PollLog] = {}
         self._taken: dict[Place, Snapshot] = {}
-        # Those whose last poll was lost before it reached the thread.
+        # Those whose last poll was lost before it reached the thread, and the number of all such polls.
         self._interrupted: set[Place] = set()
+        self._refused = 0
         # The last incomplete inventory of each queue.
         self._torn: dict[tuple[Place, str], int] = {}
         # None for the end.
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
-        # Changed by the thread.
+        # Its numbers are changed by the thread alone.
         self._tally = RecordingTotals()
         # A daemon, so that a program can end without closing it; only the last poll is lost then.
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -96,6 +97,7 @@ class Recorder:
         writer, tally = self._writer, self._tally
         return replace(
             tally,
+            lost=tally.lost + self._refused,
             sealed_files=writer.sealed_files,
             sealed_bytes=writer.sealed_bytes,
             problem=writer.problem or tally.problem,
@@ -168,7 +170,7 @@ class Recorder:
 
     def _give_poll(self, place: Place, snapshot: Snapshot, wall_ms: int, thresholds: Thresholds | None) -> None:
         if self._work.qsize() >= _WAITING_MAX:
-            self._tally.lost += 1
+            self._refused += 1
             self._tally.problem, self._tally.is_failing = "the disk is too slow: some polls were not recorded", True
             self._interrupted.add(place)
             return

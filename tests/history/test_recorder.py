@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -17,7 +17,7 @@ from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.recorder import Pace, Recorder, Watched, record
+from rsmq_tui.history.recorder import Pace, Recorder, RecordingTotals, Watched, record
 from rsmq_tui.history.writer import Settings
 from rsmq_tui.monitor import LivePoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
@@ -190,6 +190,40 @@ def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monke
     # Intervals are unknown after lost polls, and not before.
     intervals = [row["interval_ms"] for row in sorted(rows, key=lambda row: row["at_ms"])]
     assert intervals == [None, *([1] * (len(rows) - 2)), None]
+
+
+def test_a_poll_that_is_refused_while_the_thread_counts_another_one_is_counted(tmp_path: Path) -> None:
+    recorder, times_ms = Recorder(tmp_path, state=tmp_path), count(NOON_MS)
+    meanwhile: list[Callable[[], None]] = []
+
+    def add() -> None:
+        recorder.add(polled(state(), at_ms=next(times_ms)))
+
+    class Interrupted(RecordingTotals):
+        """Another thread runs between the read of ``lost`` and its change."""
+
+        @property
+        def lost(self) -> int:
+            found = self.counted
+            if meanwhile:
+                meanwhile.pop()()
+            return found
+
+        @lost.setter
+        def lost(self, value: int) -> None:
+            self.counted = value
+
+    recorder._tally = Interrupted()
+    # Nothing is open, so nothing can be written. The thread is not started: the queue stays full.
+    add()
+    work = recorder._work.get()
+    assert work is not None
+    while not recorder.tally.lost:
+        add()
+    meanwhile.append(add)
+    recorder._guard([work])
+
+    assert recorder.tally.lost == 3
 
 
 def test_a_reader_meanwhile_never_fails_and_sees_each_row_once(tmp_path: Path) -> None:
