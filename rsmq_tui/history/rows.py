@@ -136,7 +136,7 @@ def as_float(value: Any) -> float | None:
 _SAMPLES, _MESSAGES = SCHEMAS[SAMPLES], SCHEMAS[MESSAGES]
 
 # Made once: Arrow tries to import numpy for each plain number.
-_NOTHING, _UNKNOWN = pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64())
+_NOTHING, _UNKNOWN, _LONGEST = (pa.scalar(number, pa.int64()) for number in (0, None, _WHOLE_MAX))
 
 # How a field of the queue's state is converted for its column.
 _STORED: dict[str, Callable[[Any], Any]] = {
@@ -238,8 +238,9 @@ def _in_last_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Ar
 
 
 def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:
-    """Return the time since each of these, never negative."""
-    return pc.max_element_wise(pc.subtract(at_ms, times_ms), _NOTHING, skip_nulls=False)
+    """Return the time since each of these, never negative; null if it does not fit, as clients may write any time."""
+    fits = pc.greater_equal(times_ms, pc.subtract(at_ms, _LONGEST))
+    return pc.if_else(fits, pc.max_element_wise(pc.subtract(at_ms, times_ms), _NOTHING, skip_nulls=False), _UNKNOWN)
 
 
 def of_poll(info: ServerInfo | None, memory_limit: Limit | None) -> dict[str, Any]:

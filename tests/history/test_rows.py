@@ -119,6 +119,15 @@ def test_a_number_that_no_column_holds_is_unknown(value: int) -> None:
     assert (other["totalsent"], other["maxsize"], other["vt_s"]) == (90, 65536, 30.0)
 
 
+@pytest.mark.parametrize(("longer_ms", "age_ms"), [(0, 2**63 - 1), (1, None)])
+def test_an_age_that_no_column_holds_is_unknown(longer_ms: int, age_ms: int | None) -> None:
+    at_ms = NOON_MS - (2**63 - 1) - longer_ms
+
+    queue, other, _ = rows(state("a", kind="list", oldest_ready_ms=at_ms, oldest_ready_due_ms=at_ms), state("b"))
+    assert (queue["oldest_ready_age_ms"], queue["oldest_ready_waiting_ms"]) == (age_ms, age_ms)
+    assert other["oldest_ready_age_ms"] == 5_000
+
+
 def test_hostile_names_and_sentences() -> None:
     (queue, _) = rows(state("\x1b[2J[/foo]\udcff\\", problems=("\udc80",), verdict=Verdict.BROKEN, broken="\ud800"))
 
