@@ -254,6 +254,41 @@ def test_an_outage_of_a_server_is_one_and_the_head_of_what_follows(tmp_path: Pat
     ]
 
 
+def test_a_queue_that_was_created_again_has_incidents_of_its_own(tmp_path: Path) -> None:
+    tape = Tape(tmp_path, polls_a_file=7)
+    for poll in range(70):
+        at_ms, again_ms = NOON_MS + poll * STEP_MS, NOON_MS + 40 * STEP_MS - 1
+        created_ms = again_ms if at_ms > again_ms else 1_000
+        # The second one of that name is in trouble from the start on, or soon.
+        at_once = said("stalled" if 20 <= poll < 60 else "ok", "at-once", created_ms=created_ms)
+        soon = said("stalled" if 20 <= poll < 40 or 42 <= poll < 60 else "ok", "soon", created_ms=created_ms)
+        tape.poll(at_ms, at_once, soon)
+    tape.seal()
+    known = {PLACE.profile: Expected(("soon",), ())}, {PLACE.profile: Expected(("at-once",), ())}
+
+    for name, begin, expected in zip(("at-once", "soon"), (40, 42), known, strict=True):
+        assert turns(replay_of(tmp_path, from_ms=NOON_MS, expected=expected)) == [
+            (20 * STEP_MS, name, "stalled", False),
+            (begin * STEP_MS, name, "stalled", False),
+            (60 * STEP_MS, name, "stalled", True),
+        ]
+
+
+def test_a_queue_and_a_list_of_one_name_have_incidents_of_their_own(tmp_path: Path) -> None:
+    tapes = [Tape(tmp_path, letter * 12, PLACE._replace(ns=ns)) for letter, ns in (("b", "rsmq"), ("c", "(lists)"))]
+    for poll in range(80):
+        for number, tape in enumerate(tapes):
+            begin = 20 + 20 * number
+            tape.poll(NOON_MS + poll * STEP_MS, said("stalled" if begin <= poll < begin + 22 else "ok"))
+    for tape in tapes:
+        tape.seal()
+
+    assert turns(replay_of(tmp_path, from_ms=NOON_MS)) == [
+        (poll * STEP_MS, "orders", "stalled", is_end)
+        for poll, is_end in ((20, False), (40, False), (42, True), (62, True))
+    ]
+
+
 def test_expected_troubles_are_passed_over(tmp_path: Path) -> None:
     tape = Tape(tmp_path)
     for poll in range(60):

@@ -196,7 +196,7 @@ SeekCallback = Callable[[int], bool]
 # Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
-_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms")
+_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms", "created_ms")
 
 
 class Change(NamedTuple):
@@ -227,13 +227,21 @@ ChangeT = TypeVar("ChangeT", Change, Turn)
 
 
 class _Mark(NamedTuple):
-    """The verdict of a queue, or the state of a place, at a moment, and since when its condition has held."""
+    """The verdict of a queue, or the state of a place, at a moment, and since when its condition has held.
+
+    ``created_ms`` is when the queue was created; None for lists and places, and if it is unknown.
+    """
 
     at_ms: int
     place: Place
     queue: str | None
     said: str
     since_ms: int
+    created_ms: int | None
+
+    def is_other(self, before: "_Mark") -> bool:
+        """Return whether the queue is another one than that of an earlier mark: it was created again."""
+        return None not in (before.created_ms, self.created_ms) and before.created_ms != self.created_ms
 
 
 class Changes:
@@ -340,7 +348,8 @@ class Changes:
                 said = OK if said == Verdict.WATCHING else said or OK
                 at_ms, since_ms = row["at_ms"], row["since_ms"]
                 since_ms = at_ms if since_ms is None or not 0 <= since_ms <= at_ms else since_ms
-                yield _Mark(at_ms, place, None if queue is None else read_name(queue), said, since_ms)
+                name = None if queue is None else read_name(queue)
+                yield _Mark(at_ms, place, name, said, since_ms, row["created_ms"])
 
     def _played(self, tables: list[pa.Table], within: RecordedSpan) -> list[pa.Table]:
         """Leave out rows of recorders that are not the one played."""
@@ -371,8 +380,9 @@ def _episodes(marks: Sequence[_Mark]) -> Iterator[Episode]:
     for mark in marks:
         key = mark.place, mark.queue
         before = began.get(key)
-        if before is not None and before.said != mark.said:
-            yield _episode(began.pop(key), mark.at_ms, mark.at_ms if mark.said == OK else None)
+        is_other = before is not None and mark.is_other(before)
+        if before is not None and (is_other or before.said != mark.said):
+            yield _episode(began.pop(key), mark.at_ms, mark.at_ms if mark.said == OK and not is_other else None)
         if mark.said != OK:
             began.setdefault(key, mark)
     for mark in began.values():
@@ -384,20 +394,22 @@ def _episode(begin: _Mark, end_ms: int, recovered_ms: int | None) -> Episode:
         place=begin.place,
         queue=begin.queue,
         verdict=begin.said if begin.queue is not None else DOWN,
-        start_ms=begin.since_ms,
+        start_ms=max(begin.since_ms, min(begin.created_ms or 0, begin.at_ms)),
         end_ms=end_ms,
         ended=OPEN if recovered_ms is None else "over",
         recovered_ms=recovered_ms,
+        created_ms=begin.created_ms,
     )
 
 
 def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
     """Leave out marks that repeat the one before of the same queue: each file begins and ends with some."""
-    said: dict[tuple[Place, str | None], str] = {}
+    last: dict[tuple[Place, str | None], _Mark] = {}
     for mark in marks:
         key = mark.place, mark.queue
-        if said.get(key) != mark.said:
-            said[key] = mark.said
+        before = last.get(key)
+        if before is None or before.said != mark.said or mark.is_other(before):
+            last[key] = mark
             yield mark
 
 
@@ -409,7 +421,7 @@ def _within(table: pa.Table, of: RecordedSpan, wanted: RecordedSpan) -> pa.Table
 
 
 def _marking(table: pa.Table) -> pa.Table:
-    """Return the rows of a file at which the verdict of a queue differs from its row before, and its last row."""
+    """Return the rows of a file at which a queue has another verdict or is another one, and its last row."""
     if table.num_rows == 0:
         return table
     begins, groups = _begins(table)
@@ -421,7 +433,9 @@ def _marking(table: pa.Table) -> pa.Table:
         begins, _ = _begins(table)
     said = pc.coalesce(table.column("verdict"), table.column("status")).combine_chunks()
     ends = pa.concat_arrays([begins.slice(1), _TRUE])
-    return table.filter(pc.or_(pc.or_(begins, _differs(said)), ends))
+    created_ms = pc.fill_null(table.column("created_ms").combine_chunks(), 0)
+    changes = pc.or_(_differs(said), _differs(created_ms))
+    return table.filter(pc.or_(pc.or_(begins, changes), ends))
 
 
 def _begins(table: pa.Table) -> tuple[pa.BooleanArray, int]:
