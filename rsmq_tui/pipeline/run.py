@@ -1,4 +1,4 @@
-"""One run of the pipeline: preflight, new rows into tables, corrupt files left out, and publication by one rename.
+"""One run of the pipeline: it finds what is new, has its tables computed, and publishes them by one rename.
 
 The table ``sources`` names the files of the history that the tables were computed from. The files of the history that
 it does not name are new. It is published together with the other tables: a file is known if, and only if, its rows are
@@ -14,7 +14,7 @@ import json
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,26 +23,19 @@ from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from rsmq_tui import __version__
 from rsmq_tui.files import FileLock, parse_json
 from rsmq_tui.history.analysis.schema import (
-    ANOMALIES,
     BY_DAY,
     COLUMNS,
-    EPISODES,
     FILES,
-    INCIDENTS,
     MANIFEST_FILE,
     PLACES,
     ROLLUP_1H,
     RUNS,
     SOURCES,
     VERSION,
-    WHOLE,
-    WIDTHS_MS,
 )
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest, read_manifest, write_manifest
 from rsmq_tui.history.compaction import compact, past_days
@@ -51,235 +44,37 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import open_store
 from rsmq_tui.local_clock import now_ms
+from rsmq_tui.pipeline.batch_job import WEIGHTS, BatchJob, Made, unchanged
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder, rows_in
-from rsmq_tui.pipeline.increment import (
-    WorkPlan,
-    batches,
-    first_day_of,
-    is_stored,
-    midnight_ms,
-    parts_to_read,
-    shifted,
-    source_of,
-    to_do,
-    with_whole_days,
-)
-from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, damage_in, day_in, named_in
-from rsmq_tui.pipeline.spark import Amount, SparkEngine, compile_queries, why
+from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, day_in
+from rsmq_tui.pipeline.spark import Amount, SparkEngine, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
 from rsmq_tui.pipeline.tables import (
     OLD_FILES,
-    IncrementalMerge,
-    Written,
     coverage,
-    history_rows,
     merged,
     names_in,
     remove_old,
-    stored_rows,
-    together,
     with_days_joined,
     write_rows,
-    write_table,
 )
-from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
-from rsmq_tui.pipeline.transforms.columns import DAY
-from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.samples import persisted, place_rollup, sample_tables
-from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, incidents, whole_tables
+from rsmq_tui.pipeline.work_plan import (
+    WorkPlan,
+    is_stored,
+    source_of,
+    work_plan_for,
+)
 
 STATE_FILE = "_state.json"
-# The tables of samples take about this many times as long as one table over all days, those of messages this many.
-_WEIGHTS = {SAMPLES: 20.0, MESSAGES: 6.0}
 _JOINING = 3.0
 _RUNS_MAX = 10_000
 # With fewer new rows, and a smaller roll-up by hour, most of the time is not spent on rows.
 _SMALL_ROWS, _SMALL_BYTES = 250_000, 32_000_000
 # With fewer, optimizing the code takes longer than it saves.
 _MEDIUM_ROWS = 4_000_000
-# Queries over fewer new rows of a table take less time if they are not compiled.
-_FEW_ROWS = 40_000
-# What the samples of a run need in memory, or on disk, depends on this, and not on the length of the history.
-_BATCH_ROWS = 4_000_000
 # A run every few days still joins the files of each.
 _JOINED_DAYS = 7
-
-
-class Made(NamedTuple):
-    """The tables by day that were written, the files that turned out to be unreadable, and the executed work plan."""
-
-    written: dict[str, Written]
-    damaged: dict[str, str]
-    done: WorkPlan
-
-
-class BatchJob:
-    """Computes tables from a history, in folders of the run; ``begin`` is called with each step and its weight.
-
-    ``new_rows`` are the numbers of new rows by table of the history; ``amount`` is of these, and of the tables over all
-    days.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        history: Folder,
-        out: Folder,
-        run: str,
-        settings: Settings,
-        progress: Progress,
-        begin: Callable[[str, float], None],
-        new_rows: Mapping[str, int],
-        amount: Amount,
-    ) -> None:
-        self._spark, self._history, self._out, self._run = spark, history, out, run
-        self._new_rows, self._amount = new_rows, amount
-        self._settings, self._progress, self._begin = settings, progress, begin
-
-    def by_day(self, sources: Sources, todo: WorkPlan, left_out: Collection[str], before: Manifest | None) -> Made:
-        """Write the tables by day for a work plan; raises what Spark raises.
-
-        The hours that are kept are copied from the tables that ``before`` names.
-        """
-        damaged: dict[str, str] = {}
-        while True:
-            wanted = [source for source in HISTORY_TABLES if todo.days[source]]
-            self._progress.expect(sum(_WEIGHTS[source] for source in wanted) + len(WHOLE) + 1)
-            # If a file is damaged that was read before, its whole day is computed again without it.
-            spoilt = {day for name in damaged if name.startswith(f"{SAMPLES}/") and (day := day_in(name))}
-            todo = with_whole_days(todo, sources, todo.partly.intersection(spoilt))
-            standing = IncrementalMerge(self._spark, self._out, self._run, before, todo)
-            try:
-                return Made(self._write_days(sources, todo, standing, {*left_out, *damaged}), damaged, todo)
-            except StoppedError:
-                raise
-            except Exception as error:
-                # Stops here if that was a job that was cancelled: looking for damage reads the whole history.
-                self._begin("looking for damaged files", 0.0)
-                read = {name for source in wanted for day in todo.read[source] for name in sources.names(source, day)}
-                found = self._found_by(error, sorted(read.difference(left_out, damaged)))
-                if not found:
-                    raise
-                damaged |= found
-
-    def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
-        """Write the tables over all days, from all tables by day that a manifest names, except those ``unchanged``."""
-        compile_queries(self._spark, wanted=self._amount is not Amount.SMALL)
-        needed = {source for sources in WHOLE_SOURCES.values() for source in sources}
-        stored = {table: stored_rows(self._spark, self._out, table, manifest.files(table)) for table in needed}
-        kept = unchanged(manifest, before)
-        tables = {table: rows for table, rows in whole_tables(stored, self._settings).items() if table not in kept}
-        if before is not None and is_alike(before, manifest) and manifest.files(ROLLUP_1H) and ANOMALIES in tables:
-            tables[ANOMALIES] = self.anomalies_since(before, manifest)
-        written = {table: self._write(table, rows, "all days") for table, rows in tables.items()}
-        if EPISODES in written:
-            self._begin(f"{INCIDENTS} of all days", 1.0)
-            episodes = rows_in(self._out, EPISODES, written[EPISODES].files[WHOLE_KEY])
-            rows = incidents(episodes, self._settings)
-            name = write_rows(self._out, self._run, INCIDENTS, rows)
-            written[INCIDENTS] = Written({WHOLE_KEY: (name,)}, len(rows))
-        return written
-
-    def anomalies_since(self, before: Manifest, manifest: Manifest) -> DataFrame:
-        """Return the table ``anomalies``: from the first day whose hours have changed computed, before it as it was.
-
-        An hour is judged by the weeks before it, and not by what came later.
-        """
-        then, now = before.tables.get(ROLLUP_1H, {}), manifest.tables.get(ROLLUP_1H, {})
-        days = sorted(then.keys() | now.keys())
-        first = next((day for day in days if then.get(day) != now.get(day)), days[-1])
-        from_ms, bucket_ms = midnight_ms(first), sf.col("bucket_ms")
-        recent = manifest.files(ROLLUP_1H, shifted(first, -JUDGED_BY_DAYS), days[-1])
-        made = anomalies(stored_rows(self._spark, self._out, ROLLUP_1H, recent), self._settings)
-        kept = stored_rows(self._spark, self._out, ANOMALIES, before.files(ANOMALIES)).drop(DAY)
-        return kept.where(bucket_ms < from_ms).unionByName(made.where(bucket_ms >= from_ms))
-
-    def _write_days(
-        self, sources: Sources, todo: WorkPlan, standing: IncrementalMerge, left_out: Collection[str]
-    ) -> dict[str, Written]:
-        written: dict[str, Written] = {}
-        for source in HISTORY_TABLES:
-            compile_queries(self._spark, wanted=self._new_rows[source] >= _FEW_ROWS)
-            out = [name for name in left_out if name.startswith(f"{source}/")]
-            parts = batches(todo, sources, source, _BATCH_ROWS)
-            made: dict[str, list[Written]] = {}
-            for number, part in enumerate(parts):
-                folder = f"{self._run}/{number}" if number else self._run
-                for table, rows in self._write_batch(source, part, sources, out, folder, 1 / len(parts)).items():
-                    made.setdefault(table, []).append(rows)
-            written |= {table: standing.with_rest(table, together(*rows)) for table, rows in made.items()}
-        return written
-
-    def _write_batch(
-        self, source: str, todo: WorkPlan, sources: Sources, left_out: Collection[str], folder: str, share: float
-    ) -> dict[str, Written]:
-        """Write the tables of a part of the work, which is this ``share`` of it, to ``folder`` of each table."""
-        of, weight = todo.amount(source), _WEIGHTS[source] * share
-        self._begin(f"{source} of {of}", weight / 10)
-        parts = parts_to_read(sources, todo, source, left_out)
-        rows = history_rows(self._spark, self._history, source, parts, left_out)
-        kept: list[DataFrame] = []
-        found: dict[str, Written] = {}
-        try:
-            tables = self._tables_of(source, rows, todo, kept)
-            for table, made in tables.items():
-                first = first_day_of(table, sources.newest)
-                if first > todo.days[source][-1]:
-                    continue
-                # The first one computes the rows that the others share.
-                part = 0.5 if not found else 0.4 / max(1, len(tables) - 1)
-                kept_rows = made.where(sf.col(DAY) >= first) if first else made
-                found[table] = self._write(table, kept_rows, of, weight * part, folder)
-            rollups = {
-                table: stored_rows(self._spark, self._out, table, names)
-                for table in WIDTHS_MS
-                if table in found and (names := [name for day in found[table].files.values() for name in day])
-            }
-            if rollups:
-                found[PLACES] = self._write(PLACES, place_rollup(rollups), of, 0.0, folder)
-        finally:
-            for shared in kept:
-                # If Spark has ended, nothing is cached any more.
-                with suppress(Exception):
-                    shared.unpersist()
-        return found
-
-    def _tables_of(self, source: str, rows: DataFrame, todo: WorkPlan, kept: list[DataFrame]) -> dict[str, DataFrame]:
-        def keep(shared: DataFrame) -> DataFrame:
-            kept.append(persisted(shared))
-            return kept[-1]
-
-        if source == SAMPLES:
-            return sample_tables(rows, todo.hours, keep)
-        return message_tables(rows, todo.days[source], self._settings)
-
-    def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0, folder: str = "") -> Written:
-        self._begin(f"{table} of {of}", weight)
-        return write_table(self._out, folder or self._run, table, rows)
-
-    def _found_by(self, error: Exception, names: Sequence[str]) -> dict[str, str]:
-        """Return the unreadable files after a job has failed: the one that the error names, and others like it."""
-        named = named_in(error, names)
-        found = {} if named is None else {named: why(error)}
-        return found | damage_in(self._history.store, names)
-
-
-def is_alike(before: Manifest, manifest: Manifest) -> bool:
-    """Return whether two runs compute the same tables from the same files."""
-    return before.schema == VERSION and before.settings == manifest.settings
-
-
-def unchanged(manifest: Manifest, before: Manifest | None) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the files of the tables over all days that a run need not compute, since nothing they need has changed."""
-    if before is None or not is_alike(before, manifest):
-        return {}
-    return {
-        table: before.tables[table]
-        for table, sources in WHOLE_SOURCES.items()
-        if table in before.tables
-        and all(before.tables.get(source, {}) == manifest.tables.get(source, {}) for source in sources)
-    }
 
 
 _LOCK_FILE = "_lock"
@@ -523,7 +318,7 @@ class PipelineRun:
         notes: list[str] = []
         if job.compact:
             # Before they are read: a few large files are read in less time than thousands of small ones.
-            self._progress.expect(_WEIGHTS[SAMPLES])
+            self._progress.expect(WEIGHTS[SAMPLES])
             self._begin("joining files of the history", _JOINING)
             is_joined, notes = self._join_history(plan)
             if is_joined:
@@ -549,12 +344,12 @@ class PipelineRun:
         }
         # As the manifest has them: without tuples.
         settings = json.loads(json.dumps(asdict(job.settings)))
-        return _Plan(before, sources, new, to_do(sources, new, before), left_out, settings)
+        return _Plan(before, sources, new, work_plan_for(sources, new, before), left_out, settings)
 
     def _work(self, plan: "_Plan", notes: list[str]) -> Outcome:
         history, out, before, sources = self._history, self._out, plan.before, plan.sources
         begun_s = time.monotonic()
-        self._progress.expect(_WEIGHTS[SAMPLES])
+        self._progress.expect(WEIGHTS[SAMPLES])
         self._begin("starting Spark")
         news = sources.look(name for names in plan.new.values() for name in names)
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"

@@ -29,9 +29,9 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.history.writer import ROW_GROUP_ROWS
 from rsmq_tui.pipeline.folder import Folder, as_uri
-from rsmq_tui.pipeline.increment import WorkPlan, first_day_of, hours_in, hours_of, shifted
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import PLACE, is_within
+from rsmq_tui.pipeline.work_plan import WorkPlan, first_day_of, hours_in, hours_of, shifted
 
 
 def history_rows(
@@ -320,10 +320,10 @@ class IncrementalMerge:
             stay[day], some = self._sorted_out(table, day)
             replaced += some
         if not replaced:
-            return together(Written(stay, 0), made)
+            return combined(Written(stay, 0), made)
         stored = stored_rows(self._spark, self._out, table, replaced)
         others = stored.where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
-        return together(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
+        return combined(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
         """Return the files of a day that are kept, and those of which only some rows are kept."""
@@ -336,8 +336,8 @@ class IncrementalMerge:
         return stay, [name for name in names if name not in stay and hours[name] & rest]
 
 
-def together(*parts: Written) -> Written:
-    """Return what several writes to a table wrote together."""
+def combined(*parts: Written) -> Written:
+    """Return what several writes to a table wrote, as one."""
     days = sorted({day for part in parts for day in part.files})
     files = {day: tuple(name for part in parts for name in part.files.get(day, ())) for day in days}
     return Written(files, sum(part.rows for part in parts))

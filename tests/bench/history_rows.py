@@ -12,9 +12,9 @@ from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import shifted
 from rsmq_tui.pipeline.sources import Sources
 from rsmq_tui.pipeline.tables import write_rows
+from rsmq_tui.pipeline.work_plan import shifted
 from tests.bench.measure import Sample, interleave
 from tests.bench.row import Measured, Row, Run, Sense
 

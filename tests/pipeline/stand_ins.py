@@ -14,17 +14,17 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.history.moments import HOUR_MS
-from rsmq_tui.pipeline.increment import midnight_ms
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import day_of, is_within
+from rsmq_tui.pipeline.work_plan import midnight_ms
 
 _DAY_MS = 86_400_000
 _QUEUE = ("profile", "server", "ns", "queue")
 Keep = Callable[[DataFrame], DataFrame]
 TARGETS = {
-    "sample_tables": "rsmq_tui.pipeline.run.sample_tables",
-    "message_tables": "rsmq_tui.pipeline.run.message_tables",
-    "whole_tables": "rsmq_tui.pipeline.run.whole_tables",
+    "sample_tables": "rsmq_tui.pipeline.batch_job.sample_tables",
+    "message_tables": "rsmq_tui.pipeline.batch_job.message_tables",
+    "whole_tables": "rsmq_tui.pipeline.batch_job.whole_tables",
 }
 
 

@@ -12,9 +12,9 @@ from rsmq_tui.history.analysis.schema import ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.synthetic import Generator, HistorySpec
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import hours_to_work
 from rsmq_tui.pipeline.tables import BEGINS, history_rows
 from rsmq_tui.pipeline.transforms.samples import sample_tables
+from rsmq_tui.pipeline.work_plan import hours_to_work
 from tests.pipeline.transforms import reference
 from tests.pipeline.transforms.made import Row, arrow, failed, in_order, poll, rows_of
 

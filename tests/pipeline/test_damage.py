@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.moments import HOUR_MS
-from rsmq_tui.pipeline import run
+from rsmq_tui.pipeline import batch_job
 from rsmq_tui.pipeline.state import StoppedError
 from tests.history.made import NOON_MS
 from tests.pipeline.running import DAY, Desk
@@ -66,8 +66,8 @@ def test_a_run_that_is_stopped_does_not_look_for_damage(desk: Desk, monkeypatch:
     def read(*_: object) -> None:
         pytest.fail("it reads the history")
 
-    monkeypatch.setattr(run.BatchJob, "_write_days", cancelled)
-    monkeypatch.setattr(run, "damage_in", read)
+    monkeypatch.setattr(batch_job.BatchJob, "_write_days", cancelled)
+    monkeypatch.setattr(batch_job, "damage_in", read)
     with pytest.raises(StoppedError):
         desk.run(stop=stop)
 

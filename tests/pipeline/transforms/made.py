@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.pipeline.increment import hours_of
+from rsmq_tui.pipeline.work_plan import hours_of
 
 Row = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Hours that are worked by themselves, and what stays of the others: together they are one run over everything."""
+"""Hours that are computed by themselves, and the kept ones of their days: together they are one run over everything."""
 
 import shutil
 from collections import defaultdict
@@ -17,14 +17,14 @@ from rsmq_tui.history.analysis.schema import ADVICE, ANOMALIES, QUEUES, ROLLUP_1
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.pipeline.batch_job import BatchJob
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.increment import days_of, midnight_ms, shifted
-from rsmq_tui.pipeline.run import BatchJob
 from rsmq_tui.pipeline.spark import Amount
 from rsmq_tui.pipeline.state import Progress, Settings
 from rsmq_tui.pipeline.tables import write_rows
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
 from rsmq_tui.pipeline.transforms.whole import queues
+from rsmq_tui.pipeline.work_plan import days_of, midnight_ms, shifted
 from tests.history.made import DAY_MS, NOON_MS
 from tests.pipeline.running import DAY, Desk, Lent
 from tests.pipeline.stand_ins import TARGETS, Keep, sample_tables, whole_tables
@@ -107,7 +107,7 @@ def test_a_long_history_is_computed_in_parts_of_days(
         desk.record(NOON_MS + number * DAY_MS, midnight_ms(day) + DAY_MS - 60_000, midnight_ms(day) + DAY_MS)
         desk.inventory(day, midnight_ms(day) + HOUR_MS, "a", rc=5)
     desk.run(out=tmp_path / "whole")
-    monkeypatch.setattr("rsmq_tui.pipeline.run._BATCH_ROWS", 20)
+    monkeypatch.setattr("rsmq_tui.pipeline.batch_job._BATCH_ROWS", 20)
     outcome = desk.run()
 
     manifest = desk.manifest()

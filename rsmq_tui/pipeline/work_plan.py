@@ -132,7 +132,7 @@ class WorkPlan:
         return plural(len(self.days[table]), "day")
 
 
-def to_do(sources: Sources, new: Mapping[str, Collection[str]], before: Manifest | None) -> WorkPlan:
+def work_plan_for(sources: Sources, new: Mapping[str, Collection[str]], before: Manifest | None) -> WorkPlan:
     """Return the work plan for some new files.
 
     ``before`` names what is stored: of a day of samples that it does not have, all hours are computed.
