@@ -214,20 +214,23 @@ def time_ticks(start_ms: int, end_ms: int, width: int, zone: tzinfo | None = UTC
 
     Three to six where they fit, fewer on a narrow axis or over less than three seconds. Labels are HH:MM; HH:MM:SS when
     they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has. Labels are in the
-    time zone, None for that of the system; times are round on its clocks at the start.
+    time zone, None for that of the system; times are round on its clocks at the start, and days begin at midnight.
     """
-    start_s = -(-start_ms // 1000)
-    offset_s = _offset_s(start_s, zone)
+    start_s, end_s = -(-start_ms // 1000), end_ms // 1000
+    offset_s, end_offset_s = _offset_s(start_s, zone), _offset_s(end_s, zone)
     for step_s in _steps_s():
-        label_width = len(_time_label(0, step_s, UTC))
+        label_width = len(_day_label(0) if step_s >= _DAY_S else _time_label(0, step_s, UTC))
         room = min(6, (width + 2) // (label_width + 2))
-        first_s = -(-(start_s + offset_s) // step_s) * step_s - offset_s
-        count = (end_ms // 1000 - first_s) // step_s + 1
-        if count <= max(1, room):
-            return [
-                (at_s * 1000, _time_label(at_s, step_s, zone))
-                for at_s in range(first_s, first_s + count * step_s, step_s)
-            ]
+        are_days = step_s >= _DAY_S
+        # As the clocks of the zone show them: a day in which they are set back has 25 hours.
+        first_s = -(-(start_s + offset_s) // step_s) * step_s
+        last_s = end_s + (end_offset_s if are_days else offset_s)
+        if (last_s - first_s) // step_s + 1 > max(1, room):
+            continue
+        clocks_s = range(first_s, last_s + 1, step_s)
+        if are_days:
+            return [((at_s - _offset_s(at_s - offset_s, zone)) * 1000, _day_label(at_s)) for at_s in clocks_s]
+        return [((at_s - offset_s) * 1000, _time_label(at_s - offset_s, step_s, zone)) for at_s in clocks_s]
     raise AssertionError("the steps never end")
 
 
@@ -248,12 +251,14 @@ def _offset_s(at_s: int, zone: tzinfo | None) -> int:
     return 0 if offset is None else round(offset.total_seconds())
 
 
+def _day_label(clock_s: int) -> str:
+    try:
+        return datetime.fromtimestamp(clock_s, UTC).strftime("%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
 def _time_label(at_s: int, step_s: int, zone: tzinfo | None) -> str:
-    if step_s >= _DAY_S:
-        try:
-            return datetime.fromtimestamp(at_s, UTC).astimezone(zone).strftime("%m-%d")
-        except (OverflowError, ValueError, OSError):
-            return ""
     minutes, seconds = divmod((at_s + _offset_s(at_s, zone)) % _DAY_S, 60)
     label = f"{minutes // 60:02}:{minutes % 60:02}"
     return label if step_s >= _MINUTE_S else f"{label}:{seconds:02}"

@@ -1,5 +1,5 @@
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -94,6 +94,27 @@ def test_labels_fit_the_axis() -> None:
 
 def test_impossible_times_have_no_label() -> None:
     assert {label for _, label in time_ticks(10**25, 10**25 + 100 * DAY, 100)} == {""}
+    assert {label for _, label in time_ticks(10**25, 10**45, 100)} == {""}
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "days", "change"),
+    [
+        ("Europe/Berlin", date(2026, 10, 24), 4, "back at three o'clock"),
+        ("Europe/Berlin", date(2026, 3, 28), 4, "forward at two o'clock"),
+        ("America/Santiago", date(2026, 4, 3), 4, "back at midnight"),
+        ("America/Santiago", date(2026, 9, 4), 4, "forward at midnight, so that there is none"),
+    ],
+)
+def test_days_begin_at_midnight_when_clocks_are_set(zone: str, first: date, days: int, change: str) -> None:
+    midnights = [datetime.combine(first + timedelta(day), time(), ZoneInfo(zone)) for day in range(days + 1)]
+    start_ms, end_ms = (round(at.timestamp() * 1000) for at in (midnights[0], midnights[-1]))
+
+    ticks = time_ticks(start_ms, end_ms, 120, ZoneInfo(zone))
+    assert [label for _, label in ticks] == [f"{at:%m-%d}" for at in midnights], change
+    for (at_ms, _), midnight in zip(ticks, midnights, strict=True):
+        # A midnight that is skipped, or comes twice, may be an hour off.
+        assert abs(at_ms - midnight.timestamp() * 1000) <= (0 if "Berlin" in zone else HOUR)
 
 
 def test_ticks_are_round_and_true_on_the_clocks_of_a_zone() -> None:
