@@ -93,9 +93,9 @@ def _summed(earlier: Mapping[str, Sequence[TotalsPoint]], until_ms: int) -> Iter
     rated: dict[str, TotalsPoint] = {}
     points = sorted((point.at_ms, place, point) for place, points in earlier.items() for point in points)
     for _, group in groupby(points, lambda one: one[0] // _POINT_MS):
-        together = list(group)
-        at_ms = together[-1][0]
-        for _, place, point in together:
+        at_once = list(group)
+        at_ms = at_once[-1][0]
+        for _, place, point in at_once:
             if point.ready is None:
                 rated.pop(place, None)
             else:

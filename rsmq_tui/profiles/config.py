@@ -37,12 +37,12 @@ DEFAULTS_KEYS = (
     "tls_verify",
 )
 # Keys that already give the address, and the keys that they exclude.
-_SAID_BY = {
+_GIVEN_BY = {
     "url": ("host", "port", "db", "socket", "tls", "sentinels"),
     "socket": ("host", "port", "tls", "sentinels", "cluster"),
     "sentinels": ("host", "port", "cluster"),
 }
-_SAID_BY_NODES = ("url", "host", "port")
+_GIVEN_BY_NODES = ("url", "host", "port")
 
 
 def _ways_in(folder: Path) -> dict[str, Read]:
@@ -79,12 +79,12 @@ def address_keys(folder: Path) -> dict[str, Read]:
 
 def address_of(own: Mapping[str, Value], defaults: Mapping[str, Value], place: KeyPath, mistakes: Mistakes) -> Address:
     """Return the address of a profile; conflicting keys are added to ``mistakes``."""
-    said = _Said(own, defaults, mistakes)
+    keys = _AddressKeys(own, defaults, mistakes)
     before = len(mistakes.found)
-    said.check()
+    keys.check()
     if len(mistakes.found) == before:
         try:
-            return said.address()
+            return keys.address()
         except ValueError as error:
             mistakes.add(place, f"[{'.'.join(map(str, place))}] is not valid: {error}")
     return Address(_PLACEHOLDER)
@@ -106,17 +106,19 @@ def passwords_of(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _AddressKeys:
+    """The keys of a profile that give its address."""
+
     own: Mapping[str, Value] = field(repr=False)
     defaults: Mapping[str, Value] = field(repr=False)
     mistakes: Mistakes
 
     def check(self) -> None:
         """Note the keys that cannot be combined, and those that need another key."""
-        for key, others in _SAID_BY.items():
+        for key, others in _GIVEN_BY.items():
             self._go_without(key, others)
         if isinstance(self._own("cluster"), tuple):
-            self._go_without("cluster", _SAID_BY_NODES)
+            self._go_without("cluster", _GIVEN_BY_NODES)
         for prefix in _PREFIXES:
             self._check_way_in(prefix)
         if "sentinels" in self.own and "sentinel_service" not in self.own:

@@ -140,9 +140,9 @@ def test_the_time_of_an_outage_is_the_servers(tmp_path: Path) -> None:
 
 
 def test_snapshots_of_several_servers_are_taken_apart_and_each_poll_once(tmp_path: Path) -> None:
-    together, recorder = Fleet(("a", "b")), started(tmp_path)
+    fleet, recorder = Fleet(("a", "b")), started(tmp_path)
     for snapshot in (polled(state(), at_ms=1, place="a"), polled(at_ms=2, place="b"), failed(place="b")):
-        combined = together.combine(snapshot)
+        combined = fleet.combine(snapshot)
         recorder.add(combined)
         recorder.add(combined)
     recorder.add(Snapshot(0, "nothing was polled", "rsmq"))

@@ -214,13 +214,13 @@ class TestSeries:
         assert (gap.at_ms, gap.ready) == (ended_ms, None)
         # As in a file of an earlier version, and one of which that has deleted the names.
         run(now.path, "UPDATE day SET names = 'x' WHERE slot = (SELECT min(slot) FROM day)")
-        past = now.load()
-        assert past is not None
-        assert len(past.day) == len(older) - 1
+        earlier = now.load()
+        assert earlier is not None
+        assert len(earlier.day) == len(older) - 1
         run(now.path, "DROP TABLE day")
-        past = now.load()
-        assert past is not None
-        assert past.day == []
+        earlier = now.load()
+        assert earlier is not None
+        assert earlier.day == []
 
     async def test_no_rate_spans_a_change_of_this_program(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow(sent=1_000)
@@ -238,14 +238,14 @@ class TestSeries:
 
         assert set(known) == {(None, None), (2, 1)}
         await now.aclose(watched.sampler)
-        past = now.load()
-        assert past is not None
-        assert [at_ms - START_MS for at_ms in past.last.changes["q"]] == [61_000, 121_000]
+        earlier = now.load()
+        assert earlier is not None
+        assert [at_ms - START_MS for at_ms in earlier.last.changes["q"]] == [61_000, 121_000]
         # As in a file that an earlier version began.
         run(now.path, "DROP TABLE changes")
-        past = now.load()
-        assert past is not None
-        assert past.last.changes == {}
+        earlier = now.load()
+        assert earlier is not None
+        assert earlier.last.changes == {}
 
     async def test_sums_go_on_with_a_gap(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow()
@@ -291,9 +291,9 @@ class TestSeries:
             assert sum(len(each.get("a", ())) for each in samples) == len(sampled)
             # As in a file that an earlier version began.
             db.execute("DROP TABLE flights")
-        past = now.load()
-        assert past is not None
-        assert past.last.flights == {}
+        earlier = now.load()
+        assert earlier is not None
+        assert earlier.last.flights == {}
 
     async def test_queues_that_come_and_go_stay_aligned(self, folder: Path) -> None:
         watched = Scripted()
@@ -436,10 +436,10 @@ class TestLists:
         now = await began(folder, watched)
         watched.once(flow)
         await now.aclose(watched.sampler)
-        past = now.load()
+        earlier = now.load()
 
-        assert past is not None
-        assert "secret" not in repr(past)
+        assert earlier is not None
+        assert "secret" not in repr(earlier)
 
 
 async def kept(now: Memory, watched: Scripted) -> None:
@@ -457,15 +457,15 @@ class TestWriting:
         for _ in range(100):
             watched.poll_one(flow.row())
             await kept(now, watched)
-            past = now.load()
-            if past is not None and past.last.at_ms not in written:
-                written.append(past.last.at_ms)
+            earlier = now.load()
+            if earlier is not None and earlier.last.at_ms not in written:
+                written.append(earlier.last.at_ms)
         await now.aclose(watched.sampler)
-        past = now.load()
+        earlier = now.load()
 
         assert [at_ms - START_MS for at_ms in written] == [EVERY_MS, 2 * EVERY_MS, 3 * EVERY_MS]
-        assert past is not None
-        assert past.last.at_ms == watched.at_ms
+        assert earlier is not None
+        assert earlier.last.at_ms == watched.at_ms
 
     async def test_names_of_any_bytes_come_back(self, folder: Path) -> None:
         names = [b"\xff\x00\n\x1b[2J".decode("utf-8", "surrogateescape"), "a;'\"--", "", "[bold]", "💥" * 300]
@@ -547,12 +547,12 @@ class TestWriting:
                 await kept(second, paused)
         clock.now_s += 110 * MINUTE_S
         await second.aclose(paused.sampler)
-        past = first.load()
+        earlier = first.load()
 
         assert (first.problem, second.problem) == (None, None)
-        assert past is not None
-        assert past.last.at_ms == one.at_ms
-        assert past.times_ms[-2] - past.times_ms[0] > KEPT_MS - MINUTE_S * 1000
+        assert earlier is not None
+        assert earlier.last.at_ms == one.at_ms
+        assert earlier.times_ms[-2] - earlier.times_ms[0] > KEPT_MS - MINUTE_S * 1000
 
     async def test_one_that_was_paused_alone_keeps_what_it_knows(self, folder: Path) -> None:
         flow, paused, clock = Flow(sent=10), Scripted(), FakeClock()

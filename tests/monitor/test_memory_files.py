@@ -57,11 +57,11 @@ def test_a_writer_that_is_killed_leaves_all_that_it_had_written(folder: Path) ->
             words = [int(process.stdout.readline()) for _ in range(lines)]
             os.kill(process.pid, signal.SIGKILL)
         found = Memory(folder, "x")
-        past = found.load()
+        earlier = found.load()
 
         assert found.problem is None
-        assert past is not None
-        assert past.last.at_ms >= words[-1]
+        assert earlier is not None
+        assert earlier.last.at_ms >= words[-1]
         found.path.unlink()
 
 
@@ -80,8 +80,8 @@ for slot, limit in enumerate((resource.RLIM_INFINITY, 100_000, resource.RLIM_INF
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     memory.save(Moment(slot * 30_000, names, columns, [], array("q"), {}))
     told.append(memory.problem)
-past = memory.load()
-print(json.dumps([told, past.last.at_ms, len(past.times_ms)]))
+earlier = memory.load()
+print(json.dumps([told, earlier.last.at_ms, len(earlier.times_ms)]))
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)],

@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
-from rsmq_tui.profiles.config import Config, _Said, example, read_config
+from rsmq_tui.profiles.config import Config, _AddressKeys, example, read_config
 from rsmq_tui.profiles.values import ConfigError, Mistakes, Value
 from rsmq_tui.protocol import Node, Tls
 
@@ -427,9 +427,9 @@ def test_a_password_beside_that_of_a_key_in_the_url_is_no_second_one(tmp_path: P
 
 def test_what_is_read_does_not_show_its_values() -> None:
     value = Value("hunter2", ("profiles", "a", "password"))
-    said = _Said({"password": value}, {"password": value}, Mistakes(Path("x"), {}))
+    keys = _AddressKeys({"password": value}, {"password": value}, Mistakes(Path("x"), {}))
 
-    assert "hunter2" not in f"{value!r} {said!r} {[value]}"
+    assert "hunter2" not in f"{value!r} {keys!r} {[value]}"
     assert "password" in repr(value)
 
 

@@ -59,7 +59,7 @@ class Instant(NamedTuple):
     snapshot: Snapshot
     labels: Mapping[Place, str]
     tracks: dict[Place, PlaceTrack]
-    together: Fleet
+    fleet: Fleet
 
 
 class Replay:
@@ -88,7 +88,7 @@ class Replay:
         self._to_ms = to_ms
         self._changes = Changes(self.timeline, expected or {})
         self._tracks: dict[Place, PlaceTrack] = {}
-        self._together = Fleet(())
+        self._fleet = Fleet(())
         span = self.timeline.span
         self.seek(max(span.from_ms, span.to_ms - HOUR_MS) if from_ms is None else from_ms)
 
@@ -128,7 +128,7 @@ class Replay:
         for place in {poll.place for poll in polls}:
             self._track(place)
         # Do not wait for polls that are not recorded yet.
-        self._together = Fleet(tuple(label for place, label in self.labels.items() if place in self._tracks))
+        self._fleet = Fleet(tuple(label for place, label in self.labels.items() if place in self._tracks))
         self._take(polls)
         # Replaced together with the snapshot, because screens read it concurrently.
         self.position_ms = at_ms
@@ -150,7 +150,7 @@ class Replay:
 
     def instant(self) -> Instant:
         """Return the state that ``take_back`` restores."""
-        return Instant(self.position_ms, self.snapshot, self.labels, self._tracks, self._together)
+        return Instant(self.position_ms, self.snapshot, self.labels, self._tracks, self._fleet)
 
     def take_back(self, instant: Instant) -> None:
         """Restore an earlier state."""
@@ -160,7 +160,7 @@ class Replay:
             # The tracks have advanced, poll by poll.
             self.seek(instant.at_ms)
             return
-        self.skipped, self._tracks, self._together = None, instant.tracks, instant.together
+        self.skipped, self._tracks, self._fleet = None, instant.tracks, instant.fleet
         self.position_ms, self.snapshot = instant.at_ms, instant.snapshot
 
     def step(self, count: int) -> bool:
@@ -217,7 +217,7 @@ class Replay:
         for poll in polls:
             light = self._take_poll(poll)
             if len(self.labels) > 1:
-                self._together.combine(light)
+                self._fleet.combine(light)
 
     def _take_poll(self, poll: Poll) -> Snapshot:
         if poll.failure is None:
@@ -252,7 +252,7 @@ class Replay:
             self.snapshot = parts[0]
             return
         for part in parts:
-            self.snapshot = self._together.combine(part)
+            self.snapshot = self._fleet.combine(part)
         # A copy, because it changes with every poll while screens draw it.
         self.snapshot = replace(self.snapshot, trend=_copied(self.snapshot.trend))
 

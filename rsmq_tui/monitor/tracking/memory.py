@@ -37,9 +37,9 @@ from rsmq_tui.monitor.tracking.series import (
     MARKS,
     UNKNOWN,
     DayBucket,
+    EarlierRun,
     FlightTimes,
     Moment,
-    Past,
     TotalsPoint,
 )
 
@@ -98,7 +98,7 @@ class Memory:
         self.path = folder / f"{digest[:32]}{_SUFFIX}"
         self.problem: str | None = None
         self._is_unfit = False
-        self._loading: asyncio.Task[Past | None] | None = None
+        self._loading: asyncio.Task[EarlierRun | None] | None = None
         self._saving: asyncio.Task[None] | None = None
         # The time of the last poll that was kept, or of the first poll.
         self._kept_ms: int | None = None
@@ -117,18 +117,18 @@ class Memory:
             return
         self.begin()
         assert self._loading is not None
-        past = await asyncio.shield(self._loading)
+        earlier = await asyncio.shield(self._loading)
         self._kept_ms = at_ms
-        # A clock that was set back, or another server with the same address, makes the past useless.
-        if past is None or at_ms < past.last.at_ms:
+        # A clock that was set back, or another server with the same address, makes it useless.
+        if earlier is None or at_ms < earlier.last.at_ms:
             return
-        count = len(past.names)
-        sampler.trend.marks = {name: past.marks[index::count] for index, name in enumerate(past.names)}
-        goes_on = at_ms - past.last.at_ms <= KEPT_MS
-        day = [bucket for bucket in past.day if bucket.at_ms >= at_ms - DAY_MS]
-        sampler.trend.restore_day(day, None if goes_on else past.last.at_ms)
+        count = len(earlier.names)
+        sampler.trend.marks = {name: earlier.marks[index::count] for index, name in enumerate(earlier.names)}
+        goes_on = at_ms - earlier.last.at_ms <= KEPT_MS
+        day = [bucket for bucket in earlier.day if bucket.at_ms >= at_ms - DAY_MS]
+        sampler.trend.restore_day(day, None if goes_on else earlier.last.at_ms)
         if goes_on:
-            sampler.restore(past, at_ms)
+            sampler.restore(earlier, at_ms)
 
     def keep(self, sampler: Sampler, at_ms: int) -> None:
         """Write the state after a poll, in a thread, if that is due."""
@@ -149,7 +149,7 @@ class Memory:
             is_late = (self._clock() - self._polled_s) * 1000 > EVERY_MS
             await asyncio.to_thread(self.save, moment, only_if_newest=is_late)
 
-    def load(self) -> Past | None:
+    def load(self) -> EarlierRun | None:
         """Read the file; None if there is none, or if it cannot be used."""
         with suppress(OSError):
             # Without a file, the first paint does not wait for sqlite3 either.
@@ -291,7 +291,7 @@ def _write_day(db: "sqlite3.Connection", bucket: DayBucket) -> None:
     db.execute("INSERT OR REPLACE INTO day VALUES (?, ?, ?, ?)", (slot, bucket.at_ms, digest, points))
 
 
-def _read(db: "sqlite3.Connection") -> Past | None:
+def _read(db: "sqlite3.Connection") -> EarlierRun | None:
     """Read the last moment and the buckets before it; raises sqlite3's errors, ``ValueError`` and ``TypeError``."""
     with _transaction(db):
         state = db.execute("SELECT at_ms, names, numbers, more FROM state").fetchone()
@@ -338,7 +338,7 @@ def _read(db: "sqlite3.Connection") -> Past | None:
     for (packed,) in changed:
         changes = {name: list(map(int, times)) for name, times in dict(json.loads(_inflated(packed))).items()}
     last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights, changes)
-    return Past(last, times_ms, names, counters, marked, list(_day(days, named, at_ms)))
+    return EarlierRun(last, times_ms, names, counters, marked, list(_day(days, named, at_ms)))
 
 
 def _day(rows: Iterable[tuple[int, str, bytes]], named: Mapping[str, bytes], until_ms: int) -> Iterator[DayBucket]:

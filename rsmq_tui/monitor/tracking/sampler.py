@@ -14,7 +14,16 @@ from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Loo
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, Moment, Past, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.series import (
+    COUNTERS,
+    NO_SAMPLE,
+    TREND_MS,
+    UNKNOWN,
+    EarlierRun,
+    Moment,
+    TotalsPoint,
+    Trend,
+)
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
@@ -350,18 +359,18 @@ class Sampler:
         day, totals = self.trend.day.last, self.trend.day_totals
         return Moment(self._poll.at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
-    def restore(self, past: Past, at_ms: int) -> None:
+    def restore(self, earlier: EarlierRun, at_ms: int) -> None:
         """Continue from the state of an earlier run, as if polls had failed until now."""
-        last, buckets = past.last, COUNTERS * len(past.times_ms)
+        last, buckets = earlier.last, COUNTERS * len(earlier.times_ms)
         width = len(last.numbers) // max(1, len(last.names))
         starts = dict(zip(last.names, range(0, len(last.numbers), width), strict=True)) if width else {}
-        self.trend.times_ms += past.times_ms
+        self.trend.times_ms += earlier.times_ms
         self.trend.totals.extend(last.totals)
         self._remembered_ms = last.at_ms + 1
         with _uncollected():
-            for index, name in enumerate(past.names):
+            for index, name in enumerate(earlier.names):
                 tracker = self._new_tracker(name, self.trend, self._thresholds, self._place)
-                tracker.series.fill(past.counters[index * buckets : (index + 1) * buckets])
+                tracker.series.fill(earlier.counters[index * buckets : (index + 1) * buckets])
                 for times in last.flights.get(name, ()):
                     tracker.series.add_flights(times)
                 for changed_ms in last.changes.get(name, ()):

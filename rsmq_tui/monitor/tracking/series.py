@@ -408,10 +408,11 @@ class Moment:
     day: DayBucket | None = None
 
 
-class Past(NamedTuple):
-    """What was kept until the moment ``last``: the counters of ``names``, queue by queue, as ``QueueSeries`` has them.
+class EarlierRun(NamedTuple):
+    """What an earlier run kept, until the moment ``last``.
 
-    The last bucket is just after ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
+    ``counters`` are those of ``names``, queue by queue, as ``QueueSeries`` has them. Their last bucket is just after
+    ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
     time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are
     all samples of the hour, oldest first. ``day`` is what is older than the hour, oldest first.
     """

@@ -21,9 +21,9 @@ def _poll(place: str, ready: int, *, at_ms: int = START_MS, oldest_s: int = 60, 
 
 
 def test_queues_of_the_same_name_are_told_apart() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_poll("prod", 3))
-    both = together.combine(_poll("test", 4))
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_poll("prod", 3))
+    both = fleet.combine(_poll("test", 4))
     assert [(queue.place, queue.name, queue.ready) for queue in both.queues] == [
         ("prod", "orders", 3),
         ("test", "orders", 4),
@@ -34,9 +34,9 @@ def test_queues_of_the_same_name_are_told_apart() -> None:
 
 
 def test_the_sums_are_of_all_servers() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_poll("prod", 3, oldest_s=60, cost=Cost(1.0, 2.0, 300, 4)))
-    both = together.combine(_poll("test", 4, oldest_s=90, cost=Cost(5.0, 1.0, 100, 3)))
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_poll("prod", 3, oldest_s=60, cost=Cost(1.0, 2.0, 300, 4)))
+    both = fleet.combine(_poll("test", 4, oldest_s=90, cost=Cost(5.0, 1.0, 100, 3)))
     totals = both.totals
     assert (totals.depth, totals.ready, totals.arrivals_s, totals.deletes_s) == (7, 7, 4.0, 2.0)
     assert totals.oldest == "orders on test"
@@ -45,21 +45,21 @@ def test_the_sums_are_of_all_servers() -> None:
 
 
 def test_ages_are_right_though_the_servers_clocks_differ() -> None:
-    together = Fleet(["fast", "slow"])
-    together.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
-    both = together.combine(_poll("slow", 1, oldest_s=90))
+    fleet = Fleet(["fast", "slow"])
+    fleet.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
+    both = fleet.combine(_poll("slow", 1, oldest_s=90))
     assert both.totals.oldest == "orders on slow"
     assert both.at_ms - (both.totals.ready_since_ms or 0) == 90_000
     assert both.part("slow").at_ms == START_MS
 
 
 def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
-    together = Fleet(["fast", "slow"])
-    ahead = together.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, link=Link(None, 100.0)))
-    together.combine(replace(ahead, place="fast", link=Link(DOWN, 100.0, 104.0)))
-    times = [together.combine(_poll("slow", 1, link=Link(None, 101.0 + step))).at_ms for step in range(3)]
+    fleet = Fleet(["fast", "slow"])
+    ahead = fleet.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, link=Link(None, 100.0)))
+    fleet.combine(replace(ahead, place="fast", link=Link(DOWN, 100.0, 104.0)))
+    times = [fleet.combine(_poll("slow", 1, link=Link(None, 101.0 + step))).at_ms for step in range(3)]
     assert [time - ahead.at_ms for time in times] == [1_000, 2_000, 3_000]
-    assert len(together.combine(_poll("slow", 1, link=Link(None, 105.0))).trend.totals) == 5
+    assert len(fleet.combine(_poll("slow", 1, link=Link(None, 105.0))).trend.totals) == 5
 
 
 def test_a_server_that_has_not_answered_has_an_empty_part() -> None:
@@ -69,10 +69,10 @@ def test_a_server_that_has_not_answered_has_an_empty_part() -> None:
 
 
 def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_poll("prod", 3))
-    before = together.combine(_poll("test", 4))
-    both = together.combine(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_poll("prod", 3))
+    before = fleet.combine(_poll("test", 4))
+    both = fleet.combine(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
     assert both.link.failure is None
     assert both.notes == ("prod is stale (the connection was refused)",)
     assert [queue.ready for queue in both.queues] == [3, 4]
@@ -81,44 +81,44 @@ def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None
 
 
 def test_it_fails_when_every_server_does() -> None:
-    together = Fleet(["prod", "test"])
+    fleet = Fleet(["prod", "test"])
     one = replace(_poll("prod", 3), link=Link(DOWN, 900.0, 1004.0))
-    together.combine(one)
-    both = together.combine(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
+    fleet.combine(one)
+    both = fleet.combine(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
     assert both.link == Link(DOWN, 910.0, 1002.0)
-    assert together.combine(_poll("test", 5)).link.failure is None
+    assert fleet.combine(_poll("test", 5)).link.failure is None
 
 
 def test_the_parts_of_a_server_that_is_gone_tell_the_same_of_it() -> None:
-    together = Fleet(["rsmq", "lists", "other"])
-    together.combine(_poll("other", 1))
+    fleet = Fleet(["rsmq", "lists", "other"])
+    fleet.combine(_poll("other", 1))
     parts = {
         place: replace(_poll(place, 1), server="redis://one:6379/0", link=link)
         for place, link in (("rsmq", Link(DOWN, 900.0, 1004.0)), ("lists", Link(DOWN, 903.0, 1009.0)))
     }
-    last = together.combine(parts["rsmq"])
+    last = fleet.combine(parts["rsmq"])
     # The other part has not been heard of yet.
     assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
-    last = together.combine(parts["lists"])
+    last = fleet.combine(parts["lists"])
     assert last.part("rsmq").link == last.part("lists").link == Link(DOWN, 903.0, 1004.0)
     assert last.link.failure is None
-    last = together.combine(replace(parts["lists"], link=Link(None, 1005.0)))
+    last = fleet.combine(replace(parts["lists"], link=Link(None, 1005.0)))
     assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
 
 
 def test_one_that_never_answered_delays_nobody() -> None:
-    together = Fleet(["prod", "test"])
-    first = together.combine(_poll("test", 4))
+    fleet = Fleet(["prod", "test"])
+    first = fleet.combine(_poll("test", 4))
     assert [queue.place for queue in first.queues] == ["test"]
     assert first.link.failure is None
 
 
 def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
     places = [f"s{number}" for number in range(5)]
-    together = Fleet(places)
+    fleet = Fleet(places)
     for step in range(4):
         for place in places:
-            last = together.combine(_poll(place, 1, link=Link(None, 100.0 + step)))
+            last = fleet.combine(_poll(place, 1, link=Link(None, 100.0 + step)))
     points = last.trend.totals
     assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(points)] == [1000] * 3
     assert isinstance(points[-1], TotalsPoint)
@@ -140,11 +140,11 @@ def _restarted(place: str, ready: int, points: list[TotalsPoint], *, ahead_ms: i
 
 
 def test_the_sums_go_on_after_a_restart() -> None:
-    together = Fleet(["prod", "test", "new"])
+    fleet = Fleet(["prod", "test", "new"])
     # The second one was polled a little later, its clock is an hour ahead, and the third one is not known yet.
-    together.combine(_restarted("prod", 5, _points(3, *range(100), gap_s=100)))
-    together.combine(_restarted("test", 6, _points(4, *range(1, 101), gap_s=101), ahead_ms=3_600_000))
-    both = together.combine(_restarted("new", 7, []))
+    fleet.combine(_restarted("prod", 5, _points(3, *range(100), gap_s=100)))
+    fleet.combine(_restarted("test", 6, _points(4, *range(1, 101), gap_s=101), ahead_ms=3_600_000))
+    both = fleet.combine(_restarted("new", 7, []))
     points = list(both.trend.totals)
 
     assert [(point.at_ms - START_MS) // 1000 for point in points] == [*range(1, 102), 200]
@@ -155,27 +155,27 @@ def test_the_sums_go_on_after_a_restart() -> None:
 
 
 def test_a_gap_of_one_server_is_none_of_the_sums() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_restarted("prod", 5, _points(3, *range(20), *range(30, 50), gap_s=20)))
-    points = list(together.combine(_restarted("test", 6, _points(4, *range(50)))).trend.totals)
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_restarted("prod", 5, _points(3, *range(20), *range(30, 50), gap_s=20)))
+    points = list(fleet.combine(_restarted("test", 6, _points(4, *range(50)))).trend.totals)
 
     assert {point.ready for point in points[:-1]} == {7}
     assert [point.arrivals_s for point in points[19:31]] == [4.0] + [2.0] * 10 + [4.0]
 
 
 def test_what_was_polled_before_a_server_answered_stays() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_restarted("prod", 5, _points(3, 0, 1)))
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_restarted("prod", 5, _points(3, 0, 1)))
     for second in (201, 202):
-        together.combine(_poll("prod", 5, at_ms=START_MS + second * 1000, link=Link(None, float(second))))
+        fleet.combine(_poll("prod", 5, at_ms=START_MS + second * 1000, link=Link(None, float(second))))
     late = replace(_restarted("test", 6, _points(4, 0, 1)), at_ms=START_MS + 203_000, link=Link(None, 203.0))
-    points = together.combine(late).trend.totals
+    points = fleet.combine(late).trend.totals
 
     assert [point.ready for point in points] == [7, 7, 5, 5, 5, 11]
 
 
 def test_it_is_paused_when_all_are() -> None:
-    together = Fleet(["prod", "test"])
-    together.combine(_poll("prod", 3, paused=True))
-    assert not together.combine(_poll("test", 4)).paused
-    assert together.combine(_poll("test", 4, paused=True)).paused
+    fleet = Fleet(["prod", "test"])
+    fleet.combine(_poll("prod", 3, paused=True))
+    assert not fleet.combine(_poll("test", 4)).paused
+    assert fleet.combine(_poll("test", 4, paused=True)).paused
