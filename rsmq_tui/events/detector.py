@@ -17,7 +17,7 @@ from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
 from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.status import ServerInfo, server_change
 
 # A queue counts as emptied if a message was ready for this long: queues that consumers keep empty are no news. That
 # polls found messages in it is not enough, because it may have been empty between them.
@@ -26,8 +26,6 @@ FILLED_MS = 60_000
 EVICTED_EVERY_MS = 60_000
 # If more queues were created or deleted between two polls, that is one event, which names this many of them.
 _ONE_BY_ONE, _NAMED = 50, 100
-# The uptime of INFO is in whole seconds.
-_UPTIME_SLACK_MS = 2_000
 
 _SEVERITIES = {
     Verdict.BROKEN: Severity.ERROR,
@@ -38,30 +36,6 @@ _SEVERITIES = {
     Verdict.AGED: Severity.WARNING,
 }
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
-
-
-class ServerChange(NamedTuple):
-    """Another process answers for a server, since a time from ``from_ms`` to ``until_ms``: it was restarted, or not."""
-
-    is_restart: bool
-    from_ms: int
-    until_ms: int
-
-    @property
-    def words(self) -> str:
-        """What happened."""
-        return "the server was restarted" if self.is_restart else "another server took over"
-
-
-def server_change(before: ServerInfo | None, info: ServerInfo | None) -> ServerChange | None:
-    """Compare the INFO of a server with an earlier one; None if the same process answers, or if that is not known."""
-    if before is None or info is None or not before.run_id or not info.run_id or info.run_id == before.run_id:
-        return None
-    started_ms = info.at_ms - info.uptime_s * 1000
-    # A server that was already running while the previous one still answered is another server, not a restarted one.
-    if started_ms + _UPTIME_SLACK_MS < before.at_ms:
-        return ServerChange(False, before.at_ms, info.at_ms)
-    return ServerChange(True, max(before.at_ms, started_ms - _UPTIME_SLACK_MS), started_ms + _UPTIME_SLACK_MS)
 
 
 class Hysteresis:

@@ -13,6 +13,7 @@ from rsmq_tui.history.analysis.schema import (
     INCIDENTS,
     PLACES,
     ROLLUP_1H,
+    SERVER_RUNS,
     VERSION,
     WHOLE,
     WIDTHS_MS,
@@ -35,7 +36,7 @@ from rsmq_tui.pipeline.tables import (
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS, anomalies
 from rsmq_tui.pipeline.transforms.columns import DAY
 from rsmq_tui.pipeline.transforms.inventories import message_tables
-from rsmq_tui.pipeline.transforms.samples import persisted, place_rollup, sample_tables
+from rsmq_tui.pipeline.transforms.samples import persisted, place_rollup, sample_tables, server_runs
 from rsmq_tui.pipeline.transforms.whole import WHOLE_SOURCES, incidents, whole_tables
 from rsmq_tui.pipeline.work_plan import (
     WorkPlan,
@@ -200,7 +201,7 @@ class BatchJob:
             return kept[-1]
 
         if source == SAMPLES:
-            return sample_tables(rows, todo.hours, keep)
+            return sample_tables(rows, todo.hours, keep) | {SERVER_RUNS: server_runs(rows, todo.hours)}
         return message_tables(rows, todo.days[source], self._settings)
 
     def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0, folder: str = "") -> Written:

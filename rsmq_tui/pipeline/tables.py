@@ -20,6 +20,7 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     ROLLUP_1M,
     ROLLUP_10S,
+    SERVER_RUNS,
     SOURCES,
     VERDICT_RUNS,
 )
@@ -295,7 +296,10 @@ def _rows_in(out: Folder, name: str) -> int:
         return int(file.metadata.num_rows)
 
 
-BEGINS = dict.fromkeys((ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, PLACES), "bucket_ms") | {VERDICT_RUNS: "first_ms"}
+BEGINS = dict.fromkeys((ROLLUP_10S, ROLLUP_1M, ROLLUP_1H, PLACES), "bucket_ms") | {
+    VERDICT_RUNS: "first_ms",
+    SERVER_RUNS: "first_ms",
+}
 """The column with the time of a row, for each table of samples."""
 
 MANY = 8

@@ -13,6 +13,8 @@ from rsmq_tui.protocol.replies import Command, clock_ms, decoded
 SLOW_COMMANDS = 5
 # The sections of INFO that identify the server, and show how full it is.
 _SECTIONS = ("server", "replication", "stats", "memory")
+# The uptime of INFO is in whole seconds.
+_UPTIME_SLACK_MS = 2_000
 # Servers have fewer kinds of events.
 _EVENTS_MAX = 30
 COMMANDS: tuple[Command, ...] = (
@@ -38,6 +40,30 @@ class ServerInfo(NamedTuple):
     used_memory: int = 0
     maxmemory: int = 0
     at_ms: int = 0
+
+
+class ServerChange(NamedTuple):
+    """Another process answers for a server, since a time from ``from_ms`` to ``until_ms``: it was restarted, or not."""
+
+    is_restart: bool
+    from_ms: int
+    until_ms: int
+
+    @property
+    def words(self) -> str:
+        """What happened."""
+        return "the server was restarted" if self.is_restart else "another server took over"
+
+
+def server_change(before: ServerInfo | None, info: ServerInfo | None) -> ServerChange | None:
+    """Compare the INFO of a server with an earlier one; None if the same process answers, or if that is not known."""
+    if before is None or info is None or not before.run_id or not info.run_id or info.run_id == before.run_id:
+        return None
+    started_ms = info.at_ms - info.uptime_s * 1000
+    # A server that was already running while the previous one still answered is another server, not a restarted one.
+    if started_ms + _UPTIME_SLACK_MS < before.at_ms:
+        return ServerChange(False, before.at_ms, info.at_ms)
+    return ServerChange(True, max(before.at_ms, started_ms - _UPTIME_SLACK_MS), started_ms + _UPTIME_SLACK_MS)
 
 
 class SlowCommand(NamedTuple):

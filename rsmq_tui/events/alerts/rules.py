@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis, OutageClock, ServerChange, back_words, server_change
+from rsmq_tui.events.detector import Hysteresis, OutageClock, back_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule
 from rsmq_tui.protocol.kinds import kind_named
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000

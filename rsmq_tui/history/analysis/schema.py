@@ -20,7 +20,8 @@ VERSION = 3
 MANIFEST_FILE, FILES = "_manifest.json", "tables"
 
 ROLLUP_10S, ROLLUP_1M, ROLLUP_1H = "rollup_10s", "rollup_1m", "rollup_1h"
-PLACES, VERDICT_RUNS, LIFECYCLE, POISON_DAYS = "places", "verdict_runs", "lifecycle", "poison_days"
+PLACES, VERDICT_RUNS, SERVER_RUNS = "places", "verdict_runs", "server_runs"
+LIFECYCLE, POISON_DAYS = "lifecycle", "poison_days"
 QUEUES, EPISODES, BASELINE, ANOMALIES, FORECAST = "queues", "episodes", "baseline", "anomalies", "forecast"
 POISON, ADVICE, INCIDENTS = "poison", "advice", "incidents"
 SOURCES, RUNS = "sources", "runs"
@@ -136,6 +137,13 @@ kind: text: rsmq or list
 expired: whole: of a list, the greatest number of leases past their deadline
 created_ms: whole: when the queue was created, in the first sample; a queue that was created at another time is another
     one; null for lists and polls, and in older tables
+""",
+    SERVER_RUNS: f"""\
+{_PLACE}\
+run_id: text: the run id of the server that answered; it is another one after a restart or a failover
+first_ms: whole: the first poll in an hour that read it; older recordings do not have it
+last_ms: whole: the last poll in that hour that read it
+started_ms: whole: when that server was started, to about a second
 """,
     LIFECYCLE: f"""\
 {_QUEUE}\

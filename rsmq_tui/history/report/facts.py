@@ -32,6 +32,7 @@ from rsmq_tui.history.analysis.values import (
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
+from rsmq_tui.history.report.restarts import Restart, restarts_of
 from rsmq_tui.history.report.slo import Level, Measured, Objectives, Server, ServiceLevels, Use, Watched, sums_by_queue
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.slo import AGE as AGE_P99
@@ -137,6 +138,7 @@ class Report:
     queues: tuple[QueueSums, ...]
     incidents: tuple[Incident, ...]
     outages: Outages
+    restarts: tuple[Restart, ...]
     levels: tuple[Level, ...]
     uses: Mapping[Level, tuple[Use, ...]]
     depth: Line
@@ -244,6 +246,7 @@ def gather(
         queues=tuple(_queue_sums(ref, sums.get(ref, {}), own.get(ref, []), span, limits_ms[ref]) for ref in refs),
         incidents=incidents,
         outages=outages,
+        restarts=restarts_of(analysis, span, _servers(refs), chosen),
         levels=levels.levels,
         uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
         depth=depth,

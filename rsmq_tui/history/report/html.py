@@ -312,6 +312,7 @@ class _Page:
             self._figures(),
             self._timeline(),
             self._section("worst", "The worst incidents", _list(words.worst(report))) if report.heads else "",
+            self._section("restarts", "Restarts", _list(words.restarts(report))) if report.restarts else "",
             self._together(),
             self._queues(),
             self._overview(levels) if levels else "",

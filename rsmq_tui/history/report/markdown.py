@@ -29,6 +29,8 @@ def as_markdown(report: Report) -> str:
         words.before(report),
         "## The worst incidents",
         _bullets(words.worst(report)),
+        "## Restarts" if report.restarts else "",
+        _bullets(words.restarts(report)),
         *(_overview(levels) if levels else ()),
         "## All queues together" if not report.is_chosen else "## The queues together",
         _chart((("depth", report.depth), *_named(report.rates)), report.span),

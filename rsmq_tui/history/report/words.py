@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, is_outage, server_name, worst_first
+from rsmq_tui.history.report.restarts import TOLD_MAX, Restart
 from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate
@@ -171,6 +172,24 @@ def worst(report: Report) -> list[str]:
     if not order:
         return ["No queue was in trouble in this time range."]
     return [incident_sentence(report, incident) for incident in order[:_NAMED_MAX]]
+
+
+def restarts(report: Report) -> list[str]:
+    """Return a sentence for each restart and failover of a server, the first ones of many."""
+    sentences = [_restart_sentence(one) for one in report.restarts[:TOLD_MAX]]
+    more = len(report.restarts) - len(sentences)
+    return [*sentences, f"There were {count(more)} more."] if more > 0 else sentences
+
+
+def _restart_sentence(restart: Restart) -> str:
+    who = f"{NAME}{server_name(restart.server)}{END}"
+    if not restart.is_restart:
+        return f"Another server took over for {who} at {moment(restart.at_ms)}."
+    was = f"{who} was restarted at {moment(restart.at_ms)}."
+    if not restart.queues:
+        return was
+    were = "was" if restart.queues == 1 else "were"
+    return f"{was} {plural(restart.queues, 'queue')} with {plural(restart.messages, 'message')} {were} lost."
 
 
 def before(report: Report) -> str:

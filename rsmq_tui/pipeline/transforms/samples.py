@@ -21,6 +21,7 @@ from rsmq_tui.history.analysis.schema import (
     ROLLUP_1H,
     ROLLUP_1M,
     ROLLUP_10S,
+    SERVER_RUNS,
     STATISTICS,
     VERDICT_RUNS,
     WIDTHS_MS,
@@ -357,6 +358,20 @@ def sample_tables(samples: DataFrame, hours: Collection[int], keep: Keep = persi
     return {table: rollup(annotated, table) for table in (ROLLUP_10S, ROLLUP_1M, ROLLUP_1H)} | {
         VERDICT_RUNS: verdict_runs(annotated)
     }
+
+
+def server_runs(samples: DataFrame, hours: Collection[int]) -> DataFrame:
+    """Return the table of the servers that answered in some hours, from rows of a history, with ``day``."""
+    at_ms = sf.col("at_ms")
+    read = samples.where(sf.col("queue").isNull() & sf.col("run_id").isNotNull() & is_within(at_ms, hours))
+    # Any number may be recorded.
+    started_ms = sf.try_subtract(at_ms, sf.try_multiply("uptime_s", sf.lit(1000)))
+    runs = read.groupBy(*PLACE, "run_id", sf.floor(at_ms / HOUR_MS)).agg(
+        sf.min("at_ms").alias("first_ms"),
+        sf.max("at_ms").alias("last_ms"),
+        sf.min_by(started_ms, at_ms).alias("started_ms"),
+    )
+    return conform(runs.withColumn(DAY, day_of(sf.col("first_ms"))), SERVER_RUNS)
 
 
 def last_known(name: str) -> Column:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt, verdict_runs
-from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, poll, rows_of
+from rsmq_tui.history.analysis.schema import SCHEMAS, SERVER_RUNS
+from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt, server_runs, verdict_runs
+from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, in_order, poll, rows_of
 
 Row = dict[str, Any]
 
@@ -390,3 +392,35 @@ def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: S
         ("rsmq", 300 * S): ("r1", [T + 300 * S]),
         ("rsmq", 360 * S): (None, [T + 300 * S]),
     }
+
+
+def test_each_server_that_answered_in_an_hour_is_a_row(spark: SparkSession) -> None:
+    begin = T - T % HOUR_MS
+    info: list[tuple[int, str | None, int | None]] = [
+        (10, "one", 7_210), (20, None, None), (3_590, "one", 10_790), (3_610, "one", 10_810), (3_700, "two", 40),
+        # Of another recorder, a little later.
+        (3_702, "two", 42), (3_800, "far", 2**62), (7_300, "two", 3_640),
+    ]  # fmt: skip
+    rows = [
+        row
+        for second, run_id, uptime_s in info
+        for row in poll(begin + second * S, 5_000, {"depth": 1}, run_id=run_id, uptime_s=uptime_s)
+    ]
+    rows += failed(begin + 3_650 * S)
+    # Only the row of the poll itself has them.
+    rows = [row | ({"run_id": None, "uptime_s": None} if row["queue"] is not None else {}) for row in rows]
+    hour = begin // HOUR_MS
+    parts = [rows_of(server_runs(frame(spark, rows), hours)) for hours in ({hour, hour + 1}, {hour}, {hour + 1})]
+
+    names = ("run_id", "first_ms", "last_ms", "started_ms")
+    assert sorted((row["first_ms"], *(row[name] for name in names)) for row in parts[0]) == [
+        (first, run_id, first, last, started)
+        for run_id, first, last, started in (
+            ("one", begin + 10 * S, begin + 3_590 * S, begin - 7_200 * S),
+            ("one", begin + 3_610 * S, begin + 3_610 * S, begin - 7_200 * S),
+            ("two", begin + 3_700 * S, begin + 3_702 * S, begin + 3_660 * S),
+            ("far", begin + 3_800 * S, begin + 3_800 * S, None),
+        )
+    ]
+    assert in_order(parts[1] + parts[2]) == parts[0]
+    assert server_runs(frame(spark, []), HOURS).toArrow().schema.names == ["day", *SCHEMAS[SERVER_RUNS].names]

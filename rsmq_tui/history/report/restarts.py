@@ -1,0 +1,133 @@
+"""Restarts and failovers of the servers in a time range, and the queues that were lost in restarts.
+
+A queue of the last poll before a restart was lost if the polls after it did not find it, or found one of the same name
+that was created at another time. How many messages the others lost is not known: their counters at that moment are not
+in the analysis. Lists have no time of creation, and are gone whenever they are empty.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+
+from rsmq_tui.history.analysis.reading import Analysis
+from rsmq_tui.history.analysis.schema import SERVER_RUNS, VERDICT_RUNS
+from rsmq_tui.history.analysis.values import DOWN, QueueRef, TimeRange
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
+from rsmq_tui.history.names import Place, read_name
+from rsmq_tui.history.report.slo import Server
+from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.protocol.status import ServerInfo, server_change
+
+TOLD_MAX = 10
+"""How many restarts a report describes."""
+# Places of one server read INFO at different times.
+_SAME_MS = MINUTE_MS
+# A queue was there in the last poll of its place if it was seen that shortly before.
+_NEAR_MS = MINUTE_MS
+_PLACE = ("profile", "server", "ns")
+_SERVER_COLUMNS = (*_PLACE, "run_id", "first_ms", "last_ms", "started_ms")
+# A row of ``verdict_runs``.
+Run = Mapping[str, Any]
+_QUEUE_COLUMNS = (*_PLACE, "queue", "verdict", "first_ms", "last_ms", "last_depth", "created_ms")
+
+
+class Restart(NamedTuple):
+    """Another process answers for a server at about ``at_ms``: it was restarted, or another server took over.
+
+    ``queues`` and ``messages`` were lost in a restart.
+    """
+
+    server: Server
+    at_ms: int
+    is_restart: bool
+    queues: int = 0
+    messages: int = 0
+
+
+def restarts_of(
+    analysis: Analysis, span: TimeRange, servers: Collection[Server], chosen: Collection[QueueRef] | None
+) -> tuple[Restart, ...]:
+    """Return those of some servers in a range, in the order of time.
+
+    What was lost of the chosen queues is only looked up for the first ``TOLD_MAX``: a server may restart all the time.
+    """
+    found: list[Restart] = []
+    for one in sorted(_restarts(analysis, span), key=lambda one: (one.at_ms, one.server)):
+        if one.server in servers and span.from_ms <= one.at_ms <= span.to_ms:
+            is_told = one.is_restart and len(found) < TOLD_MAX
+            lost = _lost(analysis, one, chosen) if is_told else []
+            found.append(one._replace(queues=len(lost), messages=sum(lost)))
+    return tuple(found)
+
+
+def _restarts(analysis: Analysis, span: TimeRange) -> Iterable[Restart]:
+    """Return those of all servers, without what was lost."""
+    # What answered before the range is in it.
+    reach = TimeRange(span.from_ms - DAY_MS, span.to_ms)
+    near = (pc.field("last_ms") >= reach.from_ms) & (pc.field("first_ms") <= reach.to_ms)
+    rows = analysis.read(SERVER_RUNS, _SERVER_COLUMNS, near, reach).sort_by("first_ms").to_pylist()
+    before: dict[Place, ServerInfo] = {}
+    found: list[Restart] = []
+    for row in rows:
+        if None in row.values():
+            continue
+        place = _place(row)
+        info = ServerInfo(row["run_id"], (row["first_ms"] - row["started_ms"]) // 1000, "", 0, at_ms=row["first_ms"])
+        change = server_change(before.get(place), info)
+        before[place] = info._replace(at_ms=row["last_ms"])
+        if change is None:
+            continue
+        server = Server(place.profile, place.server)
+        at_ms = max(change.from_ms, row["started_ms"]) if change.is_restart else (change.from_ms + change.until_ms) // 2
+        if not any(one.server == server and abs(one.at_ms - at_ms) <= _SAME_MS for one in found):
+            found.append(Restart(server, at_ms, change.is_restart))
+    return found
+
+
+def _lost(analysis: Analysis, restart: Restart, chosen: Collection[QueueRef] | None) -> list[int]:
+    """Return the number of messages of each queue that was lost in a restart."""
+    # A run ends with its hour.
+    reach = TimeRange(restart.at_ms - HOUR_MS, restart.at_ms + HOUR_MS)
+    near = (pc.field("last_ms") >= reach.from_ms) & (pc.field("first_ms") <= reach.to_ms)
+    rows = analysis.read(VERDICT_RUNS, _QUEUE_COLUMNS, near, reach).sort_by("first_ms").to_pylist()
+    places: dict[Place, list[Run]] = defaultdict(list)
+    for row in rows:
+        place = _place(row)
+        if place[:2] == restart.server and row["verdict"] != DOWN and kind_of(place.ns).has_namespaces:
+            places[place].append(row)
+    lost = []
+    for place, runs in places.items():
+        polled_ms = max((min(run["last_ms"], restart.at_ms) for run in _before(runs, restart)), default=0)
+        if all(run["last_ms"] < restart.at_ms for run in runs):
+            # It was not polled since.
+            continue
+        queues: dict[str, list[Run]] = defaultdict(list)
+        for run in runs:
+            if run["queue"] is not None:
+                queues[read_name(run["queue"])].append(run)
+        for name, of_queue in queues.items():
+            before = _before(of_queue, restart)[-1:]
+            is_chosen = chosen is None or QueueRef(*place, name) in chosen
+            if is_chosen and before and before[0]["last_ms"] >= polled_ms - _NEAR_MS and _is_lost(of_queue, restart):
+                lost.append(before[0]["last_depth"] or 0)
+    return lost
+
+
+def _is_lost(runs: Sequence[Run], restart: Restart) -> bool:
+    """Return whether a queue was lost in a restart, by all of its runs, at least one of which began before."""
+    number = len(_before(runs, restart))
+    before, after = runs[number - 1], runs[number : number + 1]
+    if before["last_ms"] >= restart.at_ms:
+        return False
+    created_ms = [run["created_ms"] for run in (before, *after)]
+    return not after or (None not in created_ms and created_ms[0] != created_ms[1])
+
+
+def _before(runs: Sequence[Run], restart: Restart) -> Sequence[Run]:
+    return [run for run in runs if run["first_ms"] < restart.at_ms]
+
+
+def _place(row: Run) -> Place:
+    return Place(read_name(row["profile"]), row["server"], read_name(row["ns"]))
