@@ -1,5 +1,7 @@
 """Verdicts from scripted polls: when each begins, when it ends, and which one wins."""
 
+from collections import deque
+
 import pytest
 
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, outlook, reason
@@ -289,6 +291,20 @@ class TestGrowing:
         assert seconds == 121
         assert state.verdict is Verdict.GROWING
         assert state.since_ms == START_MS + 1000
+
+    @pytest.mark.parametrize(("deleted", "verdict"), [(10, Verdict.OK), (5, Verdict.GROWING)])
+    def test_messages_that_wait_for_their_delay_are_no_growth(self, deleted: int, verdict: Verdict) -> None:
+        watched, flow, seen, delayed = Scripted(), Flow(), set(), deque[int](maxlen=60)
+        for second in range(1, 400):
+            # About ten a second, which are delayed for 60 s, and then received and deleted, or half of them.
+            delayed.append(11 if second % 14 < 7 else 9)
+            due = flow.sent + delayed[-1] - sum(delayed)
+            gone = due * deleted // 10 - flow.deleted
+            flow.move(sent=delayed[-1], received=gone, deleted=gone)
+            flow.hidden = sum(delayed)
+            flow.head_ms = watched.at_ms + 1_000 - 60_000
+            seen.add(watched.poll_one(flow.row(delay=b"60")).verdict)
+        assert seen - {Verdict.WATCHING, Verdict.OK} == {verdict} - {Verdict.OK}
 
     def test_since_stays_while_it_lasts(self) -> None:
         watched = Scripted()

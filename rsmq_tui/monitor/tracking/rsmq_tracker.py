@@ -212,6 +212,7 @@ class QueueTracker(Tracker):
         attributes = fields[:5]
         if self.row is None or attributes != self.row[0][:5]:
             known, self._attributes = self._attributes, read_attributes(attributes)
+            self._has_delay = bool(self._attributes.delay_s)
             if self._attributes.created_ms != known.created_ms:
                 # Deleted and created again, or new.
                 self._first = None

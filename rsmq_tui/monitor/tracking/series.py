@@ -307,10 +307,11 @@ class QueueSeries:
             return None
         return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
 
-    def depths_between(self, after_ms: int, before_ms: int) -> tuple[list[int], list[float]]:
-        """Return the times of the buckets between two times, both excluded, and the depths in them."""
+    def backlog_between(self, after_ms: int, before_ms: int, *, of_ready: bool) -> tuple[list[int], list[float]]:
+        """Return the times of the buckets between two times, both excluded, and the depths or ready counts in them."""
         start, stop = bisect_right(self.times_ms, after_ms), bisect_left(self.times_ms, before_ms)
-        return self.times_ms[start:stop], self.counters[COUNTERS * start : COUNTERS * stop : COUNTERS].tolist()
+        counts = self.counters[COUNTERS * start + of_ready : COUNTERS * stop : COUNTERS]
+        return self.times_ms[start:stop], counts.tolist()
 
     def peaks_at(self, index: int) -> tuple[int, int] | None:
         """Return the highest ready and hidden counts of a bucket with a sample; None if it stands for itself."""

@@ -42,6 +42,7 @@ class Tracker(ABC):
         "_first",
         "_grown",
         "_growth_known_ms",
+        "_has_delay",
         "_is_idle_longer",
         "_is_resumed",
         "_limit",
@@ -80,6 +81,8 @@ class Tracker(ABC):
         self._thresholds = thresholds
         self._troubles = Troubles()
         self._first: Sample | None = None
+        # Whether messages are delayed when they are sent: those are no backlog, so the ready ones are what grows.
+        self._has_delay = False
         # For each reference: the time of its bucket, and this queue's sample there. None while the queue rests, which
         # most of many queues do.
         self._earlier: list[tuple[int, Sample] | None] | None = None
@@ -162,7 +165,7 @@ class Tracker(ABC):
         if sample.at_ms >= self._growth_known_ms or (is_measured and not grows):
             self._growth_known_ms = 0
             return 0
-        self._may_grow = self._may_grow or sample.depth >= limits.growing_messages
+        self._may_grow = self._may_grow or self._backlog(sample) >= limits.growing_messages
         return self._growth_known_ms if self._may_grow else 0
 
     def _limit_at(
@@ -252,13 +255,17 @@ class Tracker(ABC):
     def _growth_since(self, earlier: Sample, sample: Sample) -> float:
         # Before the first sample, buckets may hold those of another queue of that name.
         after_ms = max(earlier.at_ms, (self._first or sample).at_ms - 1)
-        times_ms, depths = self.series.depths_between(after_ms, sample.at_ms)
-        times_ms, depths = [earlier.at_ms, *times_ms, sample.at_ms], [earlier.depth, *depths, sample.depth]
-        return self._thresholds.growth(times_ms, depths, sample.totalsent - earlier.totalsent)
+        times_ms, counts = self.series.backlog_between(after_ms, sample.at_ms, of_ready=self._has_delay)
+        times_ms = [earlier.at_ms, *times_ms, sample.at_ms]
+        counts = [self._backlog(earlier), *counts, self._backlog(sample)]
+        return self._thresholds.growth(times_ms, counts, sample.totalsent - earlier.totalsent)
+
+    def _backlog(self, sample: Sample) -> int:
+        return sample.ready if self._has_delay else sample.depth
 
     def _measures_growth(self, sample: Sample, *, grows: bool) -> bool:
         """Return whether a queue has to be measured: it grows now, or did, and holds enough to have grown."""
-        is_enough = sample.depth >= self._thresholds.growing_messages
+        is_enough = self._backlog(sample) >= self._thresholds.growing_messages
         return is_enough and (grows or Verdict.GROWING in self._troubles.episodes)
 
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
