@@ -116,6 +116,9 @@ class QueueDetector:
         # before it.
         self._verdicts: dict[str, Hysteresis] = {}
         self._held: dict[str, tuple[QueueState, QueueState | None]] = {}
+        # When the conditions of the reported troubles began, and ended if they have, by queue.
+        self._began_ms: dict[str, int] = {}
+        self._ended_ms: dict[str, int] = {}
         # The queues whose verdict is not known now.
         self._watched: set[str] = set()
         # The queues in which a message was ready for ``FILLED_MS`` since they were empty last.
@@ -186,7 +189,7 @@ class QueueDetector:
         for queue in created:
             self._meet(queue, at_ms, found)
         for name in known:
-            for kept in (self._verdicts, self._held, self._reported):
+            for kept in (self._verdicts, self._held, self._reported, self._began_ms, self._ended_ms):
                 kept.pop(name, None)
         self._filled -= known.keys()
         self._watched -= known.keys()
@@ -317,6 +320,11 @@ class QueueDetector:
             return
         if verdict is known.value:
             return
+        if verdict is known.reported:
+            self._ended_ms.pop(queue.name, None)
+        elif last is not None and last.verdict is known.reported and last.pending_since_ms is not None:
+            # A verdict lasts longer than its condition. Another trouble may follow before the queue is ok.
+            self._ended_ms[queue.name] = last.pending_since_ms
         if known.change(verdict, at_ms, self._last_ms):
             changes = known.changes
             words = (
@@ -351,7 +359,7 @@ class QueueDetector:
                 self._tell(queue, last, known, found)
 
     def _tell(self, queue: QueueState, last: QueueState | None, known: Hysteresis, found: list[Event]) -> None:
-        before, changed_ms, lasted_ms = known.reported, known.changed_ms, _lasted_ms(known, last)
+        before, changed_ms, lasted_ms = known.reported, known.changed_ms, self._lasted_ms(queue.name, known, last)
         changes = known.tell()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
@@ -369,6 +377,8 @@ class QueueDetector:
             **_facts(queue),
         }
         begin_ms = changed_ms if queue.since_ms is None else queue.since_ms
+        if verdict.is_trouble:
+            self._began_ms[queue.name] = begin_ms
         severity = _SEVERITIES.get(verdict, Severity.INFO)
         found.append(
             self._event(
@@ -376,6 +386,18 @@ class QueueDetector:
                 details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
             )
         )  # fmt: skip
+
+    def _lasted_ms(self, name: str, known: Hysteresis, last: QueueState | None) -> int | None:
+        """Return how long the condition of the reported verdict held, None if that is not known.
+
+        ``last`` is the state before the end of the verdict. A verdict may begin later than its condition.
+        """
+        begin_ms, end_ms = self._began_ms.pop(name, known.reported_ms), self._ended_ms.pop(name, known.changed_ms)
+        if begin_ms is None:
+            return None
+        if last is not None and last.verdict is known.reported and last.since_ms is not None:
+            begin_ms = min(begin_ms, last.since_ms)
+        return max(0, end_ms - begin_ms)
 
     def _event(
         self,
@@ -396,22 +418,6 @@ class QueueDetector:
             at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms,
             after_ms=after_ms,
         )  # fmt: skip
-
-
-def _lasted_ms(known: Hysteresis, last: QueueState | None) -> int | None:
-    """Return how long the reported verdict lasted, None if that is not known; ``last`` is the state before its end.
-
-    A verdict lasts longer than its condition, and may begin later: what counts is the condition.
-    """
-    begin_ms, end_ms = known.reported_ms, known.changed_ms
-    if begin_ms is None:
-        return None
-    if last is not None and last.verdict.is_trouble:
-        if last.verdict is known.reported and last.since_ms is not None:
-            begin_ms = min(begin_ms, last.since_ms)
-        if last.pending_since_ms is not None:
-            end_ms = last.pending_since_ms
-    return max(0, end_ms - begin_ms)
 
 
 def _facts(queue: QueueState) -> dict[str, Any]:

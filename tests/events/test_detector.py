@@ -51,6 +51,19 @@ def test_a_trouble_is_told_at_once_with_its_reason_and_beginning() -> None:
     assert found.details["since_ms"] == NOON_MS - 55_000
 
 
+def test_a_trouble_lasted_as_long_as_its_condition_although_another_one_followed() -> None:
+    watching = detector()
+    watching.observe(polled(state("orders")))
+    watching.observe(polled(stalled(s=5), s=5))
+    # Since 55 s before noon; received again at 48 s, and growing until 200 s.
+    watching.observe(polled(stalled(s=5)._replace(pending_since_ms=NOON_MS + 48_000), s=77))
+    watching.observe(polled(state("orders", Verdict.GROWING, since_ms=NOON_MS, **STALLED), s=78))
+    assert watching.observe(polled(state("orders", depth=1), s=200)) == []
+    (found,) = watching.observe(polled(state("orders", depth=1), s=230))
+
+    assert found.text == "ok, was stalled for 1m 43s: nothing is wrong"
+
+
 @pytest.mark.parametrize("verdict", [each for each in Verdict if each not in (Verdict.OK, Verdict.WATCHING)])
 def test_each_trouble_is_a_warning_or_an_error(verdict: Verdict) -> None:
     watching = detector()
@@ -132,7 +145,7 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     assert watching.observe(polled(state("orders", depth=4), s=1_184)) == []
     (last,) = watching.observe(polled(state("orders", depth=4), s=1_185))
     assert last.at_ms == NOON_MS + 585_000
-    assert last.text == "ok, was stalled for 9m 45s: nothing is wrong (39 changes since it was reported)"
+    assert last.text == "ok, was stalled for 10m: nothing is wrong (39 changes since it was reported)"
 
 
 def test_a_flapping_verdict_that_stays_as_it_was_told_is_told_again() -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from rsmq_tui.monitor.text import count, duration, plural, printable
+from rsmq_tui.profiles.alerts import TROUBLE
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _SCHEMA = 1
@@ -55,8 +56,8 @@ class Message:
     """A message about the queues of one rule in one namespace of a server, or about the server if it has none.
 
     ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
-    long the condition has held, or held; the longest of all queues. ``reason`` is a sentence about the server. A
-    summary has ``parts`` instead, the oldest first.
+    long the condition has held, or held, that of a verdict since before the verdict; the longest of all queues.
+    ``reason`` is a sentence about the server. A summary has ``parts`` instead, the oldest first.
 
     If the condition is over, ``is_gone`` is whether its queues no longer exist. ``change`` is what happened to their
     server when it ended, empty for nothing.
@@ -114,9 +115,11 @@ class Message:
             ended = f"over{lasted}"
         if self.count == 1:
             affected = self.queues[0]
-            words = f"{affected.reason}{lasted}" if self.is_gone or not is_over else ended
-            return f"{printable(affected.queue, _NAME_MAX)}: {words}"
-        names = ", ".join(printable(affected.queue, _NAME_MAX) for affected in self.queues[:_NAMED])
+            # The reason of most verdicts says for how long.
+            is_told = not is_over and self.lasts_ms is not None and duration(self.lasts_ms) in affected.reason
+            words = affected.reason if is_told else f"{affected.reason}{lasted}"
+            return f"{printable(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
+        names = ", ".join(map(self._named, self.queues[:_NAMED]))
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
         if self.is_gone:
             what = f"{gone_words(self.change)}{lasted}"
@@ -125,6 +128,11 @@ class Message:
         else:
             what = f"{self.when}{lasted}"
         return f"{plural(self.count, 'queue')}: {what}: {names}{more}"
+
+    def _named(self, affected: Affected) -> str:
+        name = printable(affected.queue, _NAME_MAX)
+        is_told = self.when == TROUBLE and self.state is not AlertState.RESOLVED and affected.verdict
+        return f"{name} ({affected.verdict})" if is_told else name
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; queues are named as commands name them."""

@@ -63,6 +63,10 @@ class _Check:
         """Return since when it is over for a queue among ``holding``, whose verdict ends later; None for not over."""
         return queue.pending_since_ms
 
+    def since_ms(self, queue: QueueState) -> int | None:
+        """Return since when it has held for a queue among ``holding``, if that is known; a verdict begins later."""
+        return queue.since_ms
+
     def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
         """Return when it begins to hold for the first of these queues, provided that they do not change."""
         return _FOREVER
@@ -78,6 +82,9 @@ class _Number(_Check):
     """A condition on a number, which ends as soon as the number is another one."""
 
     def over_since_ms(self, queue: QueueState) -> int | None:
+        return None
+
+    def since_ms(self, queue: QueueState) -> int | None:
         return None
 
 
@@ -198,6 +205,8 @@ class _Followed:
         self._pending: dict[str, Hysteresis] = {}
         # The names for which it is not known whether the condition still holds.
         self._unknown: set[str] = set()
+        # When the condition of names began, if that was before the first poll in which it held.
+        self._began_ms: dict[str, int] = {}
         # Since when the condition of names has been over, while their verdict still holds.
         self._over_ms: dict[str, int] = {}
         # The last poll in which the condition of names certainly held, if it is over or not known; and the queues among
@@ -246,9 +255,16 @@ class _Followed:
                 continue
             self._unknown.discard(name)
             if known.value is not holds:
+                if not known.reported:
+                    self._began_ms.pop(name, None)
                 known.change(holds, now_ms)
                 self._pending[name] = known
             self.restored.discard(name)
+
+    def note_beginning(self, began_ms: Mapping[str, int]) -> None:
+        """Record when the condition began for names for which it holds; what is known already stays."""
+        for name, ms in began_ms.items():
+            self._began_ms.setdefault(name, ms)
 
     def lose(self, names: Set[str], now_ms: int) -> None:
         """Record that queues no longer exist: they are in no trouble."""
@@ -291,7 +307,8 @@ class _Followed:
             if firing:
                 self._firing_sent_ms = now.ms
         if not found and (unreported_ms := self._again(now.ms, muted)):
-            lasted_ms = {name: now.ms - self._conditions[name].changed_ms for name in unreported_ms}
+            began_ms = {name: self._conditions[name].changed_ms for name in unreported_ms}
+            lasted_ms = {name: now.ms - min(ms, self._began_ms.get(name, ms)) for name, ms in began_ms.items()}
             since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
             names, store = list(unreported_ms), self._store
             news = names if store is None else store.repeat(self._topic, since_ms, unreported_ms, now.wall_ms)
@@ -328,7 +345,8 @@ class _Followed:
                 self._settle(name, known)
             elif not known.value:
                 over.append(name)
-            elif name not in muted:
+            # What is over at the moment, although its verdict still holds, may be over for good.
+            elif name not in muted and not (self._is_patient and name in self._over_ms):
                 firing.append(name)
         return firing, over
 
@@ -356,6 +374,7 @@ class _Followed:
             known = self._conditions[name]
             # How long it lasted: counted from its beginning, or else from when it was reported.
             begin_ms = known.changed_ms if known.value or known.reported_ms is None else known.reported_ms
+            begin_ms = min(begin_ms, self._began_ms.get(name, begin_ms))
             end_ms = now.ms if known.value else self._over_ms.get(name, known.changed_ms)
             lasts_ms = max(lasts_ms, end_ms - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
@@ -373,6 +392,7 @@ class _Followed:
         self._muted_ms.pop(name, None)
         if not known.value:
             del self._conditions[name]
+            self._began_ms.pop(name, None)
             self._over_ms.pop(name, None)
             self._held_ms.pop(name, None)
             self._gone.discard(name)
@@ -486,8 +506,11 @@ class AlertRules:
                 followed.lose(names - {queue.name for queue in queues}, now.ms)
             followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
+        ahead_ms = now.ms - at_ms
+        since_ms = {queue.name: check.since_ms(queue) for queue in holding}
+        followed.note_beginning({name: ms + ahead_ms for name, ms in since_ms.items() if ms is not None})
         over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
-        followed.recover({name: None if ms is None else now.ms - (at_ms - ms) for name, ms in over_ms.items()})
+        followed.recover({name: None if ms is None else ms + ahead_ms for name, ms in over_ms.items()})
         change = self._server_changes.get((profile, snapshot.server, snapshot.ns))
         due = followed.due(now, muted, change)
         present = {queue.name: queue for queue in queues} if due else {}

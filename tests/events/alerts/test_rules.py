@@ -75,11 +75,45 @@ def test_trouble_is_told_once_and_its_end_too() -> None:
     assert (message.state, message.count, message.queues[0].queue) == ("firing", 1, "orders")
     assert message.title == "rsmq-tui: stalled"
     assert message.text.startswith("redis://shop:6379/0 rsmq: orders: stalled: 12 messages ready")
-    assert message.text.endswith(", for 5 s")
+    assert message.text.endswith(" and none received for 5 s")
     (over,) = watched.poll(state("orders"), state("mail"), s=300)
     assert (over.state, over.count) == ("resolved", 1)
     assert over.title == "rsmq-tui: resolved: stalled"
     assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 5m 5s"
+
+
+def test_an_alert_lasts_since_the_condition_of_its_verdict_began() -> None:
+    watched = Watched(rule("trouble", for_ms=10_000), s=100)
+
+    (message,) = watched.poll(stalled(), s=20)
+    assert message.lasts_ms == 115_000
+    # Another verdict, while there is trouble all the time.
+    growing = state("orders", Verdict.GROWING, depth=50, since_ms=NOON_MS + 90_000)
+    watched.poll(growing, s=100)
+    (over,) = watched.poll(state("orders"), s=100)
+    assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 3m 40s"
+    # Of another trouble, the first one is no part.
+    (again,) = watched.poll(stalled(pending_since_ms=None)._replace(since_ms=NOON_MS + 300_000), s=100)
+    assert again.lasts_ms == 35_000
+
+
+def test_what_is_over_at_the_moment_is_not_told() -> None:
+    watched = Watched(rule("trouble"))
+    recovering = stalled(pending_since_ms=NOON_MS, pending_until_ms=NOON_MS + 30_000)
+
+    assert watched.poll(recovering, s=30) == []
+    assert watched.poll(state("orders"), s=100) == []
+    watched.poll(recovering, s=30)
+    (message,) = watched.poll(stalled(), s=30)
+    assert message.state == "firing"
+
+
+def test_the_queues_of_one_message_have_their_verdicts() -> None:
+    watched = Watched(rule("trouble"))
+    poisoned = state("mail", Verdict.POISONED, depth=3, poison=2, highest_rc=7, since_ms=NOON_MS)
+
+    (message,) = watched.poll(stalled(), poisoned, s=_GROUP_S + 1)
+    assert message.text == ("redis://shop:6379/0 rsmq: 2 queues: trouble, for 5 s: mail (poisoned), orders (stalled)")
 
 
 def test_an_alert_lasted_until_its_condition_was_over() -> None:
