@@ -120,8 +120,8 @@ class Polling(Source, ABC):
     """A source that polls a server while its snapshots are iterated over.
 
     The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
-    last good snapshot with the failure in its ``link``; retries follow after 1, 2, 4 … 10 seconds. A defect of this
-    program is handled like a failure.
+    last good snapshot with the failure in its ``link``; retries follow 1, 2, 4 … 10 seconds after the beginning of the
+    attempt before, and at least a second after its end. A defect of this program is handled like a failure.
 
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
@@ -148,6 +148,7 @@ class Polling(Source, ABC):
         self._wake = asyncio.Event()
         self._paused = False
         self._failures = 0
+        self._retry_s = 0.0
         self._metered: Meter | None = None
         self.own_changes: Callable[[str, str], Awaitable[Iterable[str]]] | None = None
         self.is_charted = True
@@ -176,6 +177,7 @@ class Polling(Source, ABC):
     async def poll(self) -> Snapshot:
         """Poll once and return the snapshot; a failure is in its ``link``."""
         while True:
+            began_s = self._clock()
             try:
                 found: Snapshot | Exception = await self._read()
             except Exception as error:  # a defect with one server must not end the polls of the others
@@ -184,15 +186,17 @@ class Polling(Source, ABC):
             if self._is_wanted():
                 break
         if not isinstance(found, Snapshot):
-            return self.fail(found)
+            return self.fail(found, self._clock() - began_s)
         self._failures = 0
         self._last = found
         return found
 
-    def fail(self, error: Exception) -> Snapshot:
-        """Return the snapshot of a poll that failed with this error."""
+    def fail(self, error: Exception, waited_s: float = 0.0) -> Snapshot:
+        """Return the snapshot of a poll that failed with this error, after that time."""
         self._failures += 1
-        retry_at_s = None if self._paused else self._clock() + self._delay_s()
+        delay_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
+        self._retry_s = max(RETRY_FIRST_S, delay_s - waited_s)
+        retry_at_s = None if self._paused else self._clock() + self._retry_s
         failure = failure_of(error) if isinstance(error, SERVER_ERRORS) else defect_of(error)
         failure = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
         link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
@@ -281,14 +285,11 @@ class Polling(Source, ABC):
         """Return whether the reply just read is still wanted."""
         return True
 
-    def _delay_s(self) -> float:
-        return min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
-
     async def _wait(self) -> None:
         if self._paused:
             await self._wake.wait()
             return
-        delay_s = self._delay_s() if self._failures else self._interval_s
+        delay_s = self._retry_s if self._failures else self._interval_s
         try:
             async with asyncio.timeout(delay_s):
                 await self._wake.wait()

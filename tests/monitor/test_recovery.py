@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
+from typing import NoReturn
 
 import pytest
 import redis
@@ -67,6 +68,19 @@ class TestBackOff:
                 await anext(stream)
 
         assert timer.waits_s == BACK_OFF_S
+
+    async def test_counts_the_time_for_which_the_server_did_not_answer(
+        self, poller: LivePoller, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def wait_in_vain() -> NoReturn:
+            clock.now_s += 5
+            raise TimeoutError
+
+        monkeypatch.setattr(poller, "_read", wait_in_vain)
+        retries = [(await poller.poll()).link.retry_at_s for _ in BACK_OFF_S]
+
+        ended_s = [1005 + 5 * number for number in range(len(BACK_OFF_S))]
+        assert [(retry or 0) - end for retry, end in zip(retries, ended_s, strict=True)] == [1, 1, 1, 3, 5, 5, 5]
 
     async def test_starts_again_after_a_success(
         self, own_server: EmbeddedServer, poller: LivePoller, timer: Timer

@@ -282,6 +282,33 @@ def verdicts_of(depths: list[int]) -> list[Verdict]:
     return verdicts
 
 
+def test_what_is_over_does_not_come_to_light_only_to_end() -> None:
+    watched, flow = Scripted(), Flow()
+    # Nothing is received for 150 s: stalled, and growing too. Then little is received, and then all of it.
+    watched.run(flow, seconds=150, sent=5)
+    states = [watched.run(flow, seconds=1, sent=5, received=1, deleted=1) for _ in range(10)]
+    states += [watched.run(flow, seconds=1, received=79, deleted=79) for _ in range(10)]
+    states += [watched.run(flow, seconds=1, sent=5, received=5, deleted=5) for _ in range(60)]
+    assert list(dict.fromkeys(state.verdict for state in states)) == [Verdict.STALLED, Verdict.OK]
+
+
+def test_ok_says_what_may_become_a_trouble() -> None:
+    watched, flow = Scripted(), Flow()
+
+    def said(state: QueueState) -> str:
+        # Then comes what was not checked.
+        return reason(state, watched.at_ms, Thresholds()).partition(";")[0]
+
+    watched.run(flow, seconds=200, sent=2, received=2, deleted=2)
+    state = watched.run(flow, seconds=40, sent=5, received=2, deleted=2)
+    assert said(state) == "nothing is wrong yet: it grows by 3.0/s"
+    flow.head_ms = watched.at_ms
+    state = watched.run(flow, seconds=40)
+    assert said(state) == "nothing is wrong yet: none received for 40 s"
+    state = watched.run(flow, seconds=40, sent=2, received=2, deleted=2)
+    assert said(state) == "nothing is wrong"
+
+
 class TestGrowing:
     def test_after_two_minutes_of_more_arrivals_than_deletes(self) -> None:
         watched = Scripted()

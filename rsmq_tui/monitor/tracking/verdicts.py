@@ -29,6 +29,8 @@ SOON_S = 600
 # Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
 _TELLING_S = 0.1
 _MORE = 1.05
+# A shorter time without a receive is not worth words.
+_IDLE_TOLD_MS = 10_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
@@ -192,6 +194,7 @@ class Troubles:
         # Fast path: most queues have no trouble, old or new.
         if not (is_stalled or is_aged or poison or unreturned_ms or growth >= 1 or self.episodes):
             return
+        before = len(self.episodes)
         is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
         for verdict, is_on, began_ms, is_clear in (
             (Verdict.STALLED, is_stalled, at_ms - idle_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
@@ -201,6 +204,9 @@ class Troubles:
             (Verdict.AGED, is_aged, at_ms - waiting_ms + aged_ms, waiting_ms < _AGED_CLEAR_SHARE * aged_ms),
         ):
             self._follow(verdict, began_ms if is_on else None, at_ms, limits.clear_ms, is_clear=is_clear)
+        if len(self.episodes) < before:
+            # Others that are clearly over were hidden by it, and would be shown only to end.
+            self.episodes = {each: times for each, times in self.episodes.items() if times.clear_since_ms is None}
 
     def _follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
         """Update one trouble; ``began_ms`` is when its condition began, None if it does not hold.
@@ -391,7 +397,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
             looked = unlooked or _looked(queue, at_ms, only_partly=True)
             higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
-            return f"nothing is wrong{looked}{_by(higher)}" if queue.depth else "empty"
+            return f"nothing is wrong{_beginning(queue, at_ms)}{looked}{_by(higher)}" if queue.depth else "empty"
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
         ended = ago(at_ms - queue.pending_since_ms)
@@ -399,6 +405,18 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
     names = _NAMES.get(queue.verdict)
     return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
+
+
+def _beginning(queue: QueueState, at_ms: int) -> str:
+    """Return what may become a trouble if it lasts; empty for nothing."""
+    growth = _net_growth(queue)
+    if queue.drain is Drain.GROWING and growth is not None and growth >= 0.1:
+        return f" yet: it grows by {rate(growth)}/s"
+    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_TOLD_MS:
+        kind = kind_named(queue.kind)
+        none = "none received" if kind.counts_receives else f"the next {kind.noun} has been the same"
+        return f" yet: {none} for {_idle(queue, at_ms)}"
+    return ""
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
