@@ -438,6 +438,38 @@ def _deleted(queue: QueueState, how: str | None = None) -> str:
     return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{held}"
 
 
+class Losses(NamedTuple):
+    """What is missing since the restart of a server: how many queues, and messages in these and in others."""
+
+    queues: int = 0
+    messages: int = 0
+
+    @property
+    def words(self) -> str:
+        """Say what is missing."""
+        messages = plural(self.messages, "message")
+        if self.queues:
+            return f"{plural(self.queues, 'queue')} and {messages} are lost"
+        if self.messages:
+            return f"{messages} {'is' if self.messages == 1 else 'are'} lost"
+        return "no queue is missing"
+
+
+def losses_between(last: Iterable[QueueState], queues: Iterable[QueueState]) -> Losses:
+    """Return what is missing in the first poll after a restart, compared with the last one before it."""
+    known = {queue.name: queue for queue in queues}
+    lost = messages = 0
+    for before in last:
+        after = known.get(before.name)
+        # A list of which searches found no key was empty.
+        if before.created_ms is not None and (after is None or after.created_ms != before.created_ms):
+            lost += 1
+            messages += before.depth or 0
+        elif after is not None and _lost_some(before, after):
+            messages += (before.depth or 0) - (after.depth or 0)
+    return Losses(lost, messages)
+
+
 def _lost_some(before: QueueState, after: QueueState) -> bool:
     """Return whether a queue holds fewer messages since a restart of its server, other than by a few deletes.
 

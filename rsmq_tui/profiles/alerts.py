@@ -18,15 +18,16 @@ from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from
 from rsmq_tui.profiles.values import KeyPath, Mistakes, Read, Value, read_table, zone_of
 from rsmq_tui.protocol import Password
 
-SERVER_GONE = "server gone"
+SERVER_GONE, SERVER_RESTARTED = "server gone", "server restarted"
 TROUBLE = "trouble"
 FULL_IN, MEMORY_FULL_IN = "full in", "memory full in"
 # The conditions that concern a server, not a queue.
-OF_SERVERS = (SERVER_GONE, MEMORY_FULL_IN)
+OF_SERVERS = (SERVER_GONE, SERVER_RESTARTED, MEMORY_FULL_IN)
 # Channels that need no table of their own.
 BELL, TERMINAL = "bell", "terminal"
 SEQUENCES = ("osc9", "osc777", "osc99")
 _VERDICTS = tuple(verdict.value for verdict in Verdict if verdict.is_trouble)
+_WITHOUT_NUMBER = (*_VERDICTS, TROUBLE, SERVER_GONE, SERVER_RESTARTED)
 _EXAMPLES = '"depth > 1000", "oldest > 10m", "receive count > 5", "expired leases > 0", "full in < 2h"'
 _LIMIT = re.compile(r"([a-z ]+?) ?(>=?|<=?|=) ?(.+)")
 _IN_GROUPS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+")
@@ -38,12 +39,12 @@ _NAME = re.compile(r"[\w.-]{1,40}")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """When a rule alerts: a verdict, a number beyond its ``bound`` (or equal, if ``or_equal``), or a lost server.
+    """When a rule alerts: a verdict, a number beyond its ``bound`` (or equal, if ``or_equal``), or what a server does.
 
-    ``what`` is a verdict's name, ``TROUBLE`` for any of them, ``SERVER_GONE``, or the name of a number. These are above
-    the bound: ``depth``, ``oldest`` (ms since the first ready message became due), ``receive count`` (the highest),
-    ``expired leases``. These are below it, in ms: ``FULL_IN``, the time until a queue reaches its first limit, and
-    ``MEMORY_FULL_IN``, until the memory of the server is full. ``text`` is how it is written.
+    ``what`` is a verdict's name, ``TROUBLE`` for any of them, one of ``OF_SERVERS``, or the name of a number. These are
+    above the bound: ``depth``, ``oldest`` (ms since the first ready message became due), ``receive count`` (the
+    highest), ``expired leases``. These are below it, in ms: ``FULL_IN``, the time until a queue reaches its first
+    limit, and ``MEMORY_FULL_IN``, until the memory of the server is full. ``text`` is how it is written.
     """
 
     text: str
@@ -210,12 +211,11 @@ def _value_or(given: Mapping[str, Value], key: str, usual: Any) -> Any:
 def read_condition(value: Any) -> Condition:
     """Read ``when``; raises ValueError."""
     written = " ".join(values.text(value).lower().split())
-    if written in (*_VERDICTS, TROUBLE, SERVER_GONE):
+    if written in _WITHOUT_NUMBER:
         return Condition(written, written)
     limit = _LIMIT.fullmatch(written)
     if limit is None:
-        names = ", ".join((*_VERDICTS, TROUBLE, SERVER_GONE))
-        close = values.meant(written, (*_VERDICTS, TROUBLE, SERVER_GONE))
+        names, close = ", ".join(_WITHOUT_NUMBER), values.meant(written, _WITHOUT_NUMBER)
         raise ValueError(f"must be one of {names}, or a limit such as {_EXAMPLES}{close}")
     what, sign, bound = limit.groups()
     if what not in _NUMBERS:

@@ -20,11 +20,13 @@ def state(name: str, verdict: Verdict = Verdict.OK, **values: Any) -> QueueState
     return QueueState(**{**usual, "name": name, "verdict": verdict, **values})
 
 
-def polled(*queues: QueueState, s: float = 0, failure: Failure | None = None, **values: Any) -> Snapshot:
+def polled(
+    *queues: QueueState, s: float = 0, failure: Failure | None = None, ns: str = "rsmq", **values: Any
+) -> Snapshot:
     """The snapshot of a poll so many seconds after noon."""
     link = Link(failure, fresh_at_s=1.0)
     at_ms = NOON_MS + round(s * 1000)
-    return Snapshot(at_ms, SERVER, "rsmq", tuple(sorted(queues, key=lambda queue: queue.name)), link=link, **values)
+    return Snapshot(at_ms, SERVER, ns, tuple(sorted(queues, key=lambda queue: queue.name)), link=link, **values)
 
 
 def event(number: int = 0, queue: str | None = "orders", **values: Any) -> Event:

@@ -79,6 +79,7 @@ def test_a_rule_is_named_by_its_condition_and_sent_by_all_channels(tmp_path: Pat
         ("stalled", Condition("stalled", "stalled")),
         ("trouble", Condition("trouble", "trouble")),
         ("Server Gone", Condition("server gone", "server gone")),
+        ("server restarted", Condition("server restarted", "server restarted")),
         ("depth>5", Condition("depth>5", "depth", 5)),
         ("depth >= 5", Condition("depth >= 5", "depth", 5, or_equal=True)),
         ("depth > 50,000", Condition("depth > 50,000", "depth", 50_000)),

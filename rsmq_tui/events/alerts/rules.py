@@ -18,17 +18,19 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis, OutageClock, back_words
+from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_between
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
-from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, TROUBLE, Condition, Rule
+from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, SERVER_RESTARTED, TROUBLE, Condition, Rule
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000
+# A restart is news for so long.
+_RESTARTED_MS = 10_000
 _OLDEST, _RECEIVES = "oldest", "receive count"
 # Conditions on receive counts, of which each poll samples a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
@@ -413,7 +415,13 @@ class AlertRules:
     """
 
     def __init__(self, rules: Sequence[Rule], store: AlertStore | None = None, *, is_patient: bool = True) -> None:
-        self._rules = rules if is_patient else [replace(rule, for_ms=0, repeat_ms=None) for rule in rules]
+        # A restart has no duration and no end.
+        self._rules = [
+            replace(rule, for_ms=0, repeat_ms=None, resolved=rule.resolved and rule.when.what != SERVER_RESTARTED)
+            if rule.when.what == SERVER_RESTARTED or not is_patient
+            else rule
+            for rule in rules
+        ]
         self._store = store
         self._is_patient = is_patient
         self._contents = _contents_of(rules)
@@ -424,6 +432,8 @@ class AlertRules:
         # The last INFO of each place, and the last change of its server, by the monotonic clock.
         self._infos: dict[tuple[str, ...], ServerInfo] = {}
         self._server_changes: dict[tuple[str, ...], ServerChange] = {}
+        # When a place last found that its server was changed, and what was missing then.
+        self._restarts: dict[tuple[str, ...], tuple[int, Losses]] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
         self._outages: dict[tuple[str, str], OutageClock] = {}
@@ -444,9 +454,10 @@ class AlertRules:
         # A failed poll says nothing about queues.
         answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
         place = profile, snapshot.server, snapshot.ns
-        changed = self._changed(place, snapshot) if answered else None
+        changed = None
         if answered:
             self._note_change(place, snapshot, now)
+            changed = self._changed(place, snapshot)
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
@@ -463,7 +474,7 @@ class AlertRules:
         return None if changed is None else changed[1]
 
     def _note_change(self, place: tuple[str, ...], snapshot: Snapshot, now: _Now) -> None:
-        """Remember that another process answers for the server of a place than before."""
+        """Remember that another process answers for the server of a place than before; call it before ``_changed``."""
         change = server_change(self._infos.get(place), snapshot.info)
         if snapshot.info is not None:
             self._infos[place] = snapshot.info
@@ -471,6 +482,8 @@ class AlertRules:
             ahead_ms = now.ms - snapshot.at_ms
             from_ms, until_ms = change.from_ms + ahead_ms, change.until_ms + ahead_ms
             self._server_changes[place] = change._replace(from_ms=from_ms, until_ms=until_ms)
+            losses = losses_between(self._last.get(place, ()), snapshot.queues) if change.is_restart else Losses()
+            self._restarts[place] = now.ms, losses
 
     def _take_queues(
         self,
@@ -543,6 +556,11 @@ class AlertRules:
             holds: bool | None = all(places.values())
             outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
             why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
+        elif rule.when.what == SERVER_RESTARTED:
+            found_ms, _ = self._restarts.get((profile, snapshot.server, snapshot.ns), (-_FOREVER, None))
+            places[place] = now.ms - found_ms < _RESTARTED_MS
+            holds = any(places.values())
+            why = self._restart_words(profile, snapshot, now)
         else:
             places[place] = _is_near(rule.when, snapshot) if answered else None
             known = [value for value in places.values() if value is not None]
@@ -566,6 +584,20 @@ class AlertRules:
             )  # fmt: skip
             found.append(Telling(message, message if each.news else None))
         return found
+
+    def _restart_words(self, profile: str, snapshot: Snapshot, now: _Now) -> str:
+        """Return what happened to a server, and what all of its places miss since."""
+        restarts = [
+            (self._server_changes[place], losses)
+            for place, (found_ms, losses) in self._restarts.items()
+            if place[:2] == (profile, snapshot.server) and now.ms - found_ms < _RESTARTED_MS
+        ]
+        if not restarts:
+            return ""
+        change, _ = restarts[0]
+        up = "" if snapshot.info is None else f", up for {duration(snapshot.info.uptime_s * 1000)}"
+        lost = Losses(*map(sum, zip(*(losses for _, losses in restarts), strict=True)))
+        return f"{change.words}{up}{f': {lost.words}' if change.is_restart else ''}"
 
     def _follow(self, topic: Topic, rule: Rule, now: _Now) -> _Followed:
         if topic not in self._followed:

@@ -732,6 +732,40 @@ def test_a_restart_before_or_after_the_end_of_trouble_is_not_its_reason() -> Non
     ]
 
 
+def test_a_restart_is_told_once_with_what_is_missing_in_all_places() -> None:
+    watched = Watched(rule("server restarted", for_ms=600_000, repeat_ms=60_000))
+    before, after = info("a", 1_000, s=0), info("b", 2, s=21)
+    lists = state("jobs", Verdict.OK, kind="list", depth=10, created_ms=None, totalsent=None)
+    kept = state("kept", depth=5, totalsent=20)
+    for _ in range(20):
+        watched.poll(state("a", depth=1_500), state("b", depth=7), kept, info=before, place="one")
+        watched.poll(lists, info=before, place="two", ns="(lists)")
+    # The first one is gone, the second was created again, of the third, two messages are missing; the list is empty.
+    again = state("b", depth=1, created_ms=NOON_MS)
+    for _ in range(200):
+        watched.poll(again, kept._replace(depth=3, totalsent=18), info=after, place="one")
+        watched.poll(lists._replace(depth=0), info=after, place="two", ns="(lists)")
+
+    (message,) = watched.sent
+    assert (message.title, message.state) == ("rsmq-tui: server restarted", "firing")
+    assert message.text == (
+        "redis://shop:6379/0: the server was restarted, up for 2 s: 2 queues and 1,519 messages are lost"
+    )
+
+
+def test_a_restart_without_a_loss_and_a_failover_say_so() -> None:
+    watched = Watched(rule("server restarted"))
+    queues = [state("a", depth=3), stalled("b")]
+    watched.poll(*queues, s=10, info=info("a", 1_000, s=0))
+    watched.poll(*queues, s=100, info=info("b", 1, s=10))
+    watched.poll(*queues, s=100, info=info("c", 5_000, s=110))
+
+    assert [message.text for message in watched.sent] == [
+        "redis://shop:6379/0: the server was restarted, up for 1 s: no queue is missing",
+        "redis://shop:6379/0: another server took over, up for 1h 23m",
+    ]
+
+
 def test_another_server_that_took_over_is_named() -> None:
     watched = Watched(rule("trouble"))
     watched.poll(stalled(), s=10, info=info("a", 1_000, s=0))
