@@ -135,6 +135,8 @@ highest_rc: whole: the highest receive count
 told: text: why the queue was broken or the poll failed, in the first sample
 kind: text: rsmq or list
 expired: whole: of a list, the greatest number of leases past their deadline
+pending_since_ms: whole: in the last sample, for a trouble, the time since which its condition does not hold; null if it
+    holds, in older tables, and if older files do not say
 created_ms: whole: when the queue was created, in the first sample; a queue that was created at another time is another
     one; null for lists and polls, and in older tables
 """,
@@ -180,9 +182,11 @@ last_depth: whole: depth when last seen
 queue: text: the queue; null if the whole place was down
 verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
 start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
-end_ms: whole: the first sample after the trouble, or the last known one if ended is not 'over'
+end_ms: whole: when the condition of the verdict stopped holding; if that is not recorded, the first sample after the
+    trouble, or the last known one if ended is not 'over'
 ended: text: over; unknown if a gap follows, or the queue was gone; open if the history ends in the episode
-recovered_ms: whole: when it was next ok, with nothing unknown in between; null if not known
+recovered_ms: whole: the end of the last trouble before it was next ok, with nothing unknown in between; null if not
+    known
 peak_depth: whole: the greatest depth
 peak_ready: whole: the greatest number of ready messages
 peak_ms: whole: when the depth was greatest, first
@@ -202,7 +206,8 @@ head_id: text: the head that the incident belongs to; null for a head, and for a
 start_ms: whole: when the first condition began
 end_ms: whole: when the last episode ended, or the last known time of it if ended is not 'over'
 ended: text: over; unknown if a gap follows; open if the history ends in the incident
-recovered_ms: whole: when the queue was next ok, with nothing unknown in between; null if not known
+recovered_ms: whole: the end of the last trouble before the queue was next ok, with nothing unknown in between; null if
+    not known
 worst: text: the worst verdict: down, broken, stalled, leaking, growing, poisoned or aged
 verdicts: texts: all verdicts in the order in which they began, each once
 peak_depth: whole: the greatest depth; for a head, of one queue

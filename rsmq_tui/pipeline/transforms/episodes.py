@@ -39,26 +39,24 @@ def cause() -> Column:
 
 
 def _growing() -> Column:
-    # Counters are of the samples of the episode, which begin with the verdict.
-    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), _seen_ms() / 1000)
+    # Counters are of all samples with the verdict: they begin with it, and some follow the end of its condition.
+    net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), (sf.col("left_ms") - sf.col("first_ms")) / 1000)
     by = _if(net_s > 0, " by ", rate(net_s), "/s")
-    return joined("arrivals exceeded deletes", by, _span(), _rose("; "))
+    return joined("arrivals exceeded deletes", by, _span(" over "), _rose("; "))
 
 
 def _growing_list() -> Column:
     """Return the cause for a list, which does not count arrivals and deletes."""
-    return joined("more was pushed than taken", _span(), _rose(": "))
+    return joined("more was pushed than taken", _span(" over "), _rose(": "))
 
 
 def _rose(before: str) -> Column:
     """Return how far the depth rose in the samples of the episode, and their time if the condition began earlier."""
     first, peak = sf.col("first_depth"), sf.col("peak_depth")
-    later = _if(sf.col("start_ms") < sf.col("first_ms"), " in the last ", duration(_seen_ms()), " of that")
-    return _if(peak > first, before, "depth rose from ", count(first), " to ", count(peak), later)
-
-
-def _seen_ms() -> Column:
-    return sf.col("end_ms") - sf.col("first_ms")
+    seen_ms = sf.col("end_ms") - sf.col("first_ms")
+    later = _if(sf.col("start_ms") < sf.col("first_ms"), " in the last ", duration(seen_ms), " of that")
+    has_risen = (peak > first) & sf.coalesce(sf.col("peak_ms") <= sf.col("end_ms"), sf.lit(True))
+    return _if(has_risen, before, "depth rose from ", count(first), " to ", count(peak), later)
 
 
 def _stalled_list() -> Column:
@@ -89,9 +87,12 @@ def _poisoned() -> Column:
     )
 
 
-def _span() -> Column:
-    """Return " for " and the duration; empty if the episode has one sample only."""
-    return _if(sf.col("span_ms") > 0, " for ", duration(sf.col("span_ms")))
+def _span(word: str = " for ") -> Column:
+    """Return the duration after a word; empty if the episode has one sample only.
+
+    The word for growth is " over ": it is measured between two moments, and the depth may have stopped rising earlier.
+    """
+    return _if(sf.col("span_ms") > 0, word, duration(sf.col("span_ms")))
 
 
 def _if(condition: Column, *words: Column | str) -> Column:
@@ -109,7 +110,7 @@ _SUMS = ("samples", "arrivals", "deletes", "receives")
 _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind", "created_ms")
 
 # What is known of what follows a run.
-_FOLLOWING = ("next_ms", "next_continues", "ok_ms", "up_ms", "place_last_ms")
+_FOLLOWING = ("next_ms", "next_continues", "ok_ms", "up_ms", "place_last_ms", "over_ms")
 
 
 def episodes_of(runs: DataFrame) -> DataFrame:
@@ -118,11 +119,16 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     Consecutive runs of one verdict are one episode, also with a gap or an outage between them if the recorder knew that
     the condition has held since before that. It begins when the condition of the verdict began, as the recorder knew
     it, and so it may overlap with the one before; but not before the queue was created, nor before the end of an
-    earlier episode of the queue with the same verdict. It is ``over`` if another run of the queue follows directly,
-    whose first sample is its end. It is ``open`` if the history has neither rows of the queue nor polls of its place
-    after it. Otherwise its end is ``unknown``: a gap or an outage follows, or the queue was deleted, even if another
-    one of the same name was created. It recovered when the queue was next ok, if nothing is unknown in between. A queue
-    with the verdict watching is in no episode.
+    earlier episode of the queue with the same verdict.
+
+    A recorder keeps a verdict for a while after its condition has stopped holding. That time is no trouble: if the last
+    sample says since when, this is the end, and the episode is ``over``. Older files do not say so. There, it is
+    ``over`` if another run of the queue follows directly, whose first sample is its end. It is ``open`` if the history
+    has neither rows of the queue nor polls of its place after it. Otherwise its end is ``unknown``: a gap or an outage
+    follows, or the queue was deleted, even if another one of the same name was created.
+
+    A queue that was next ok, with nothing unknown in between, recovered when the last condition before that had stopped
+    holding. A queue with the verdict watching is in no episode.
 
     A place that was down recovered with its next poll that succeeded, if that is within a minute of the last failed
     one. Older tables do not have these polls: there it recovered with the next sample of any of its queues.
@@ -132,23 +138,30 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     of ready messages or expired leases. For a poisoned one: the maximum of poison messages. For a broken one: the
     maximum depth. Null for a place that was down.
     """
-    troubles = _resumed(_followed(_joined(runs)).where(~sf.col("verdict").isin("ok", "watching")))
+    known = _joined(runs).withColumn("over_ms", _over_ms())
+    troubles = _resumed(_followed(known).where(~sf.col("verdict").isin("ok", "watching")))
     is_down = sf.col("verdict") == "down"
     is_up_soon = sf.col("up_ms") - sf.col("last_ms") <= GAP_MS
-    is_over = sf.when(is_down, is_up_soon).otherwise(sf.col("next_continues"))
+    is_left = sf.when(is_down, is_up_soon).otherwise(sf.col("next_continues"))
     next_ms = sf.when(is_down, sf.col("up_ms")).otherwise(sf.col("next_ms"))
     is_open = next_ms.isNull() & (sf.col("last_ms") == sf.col("place_last_ms"))
+    left_ms = sf.when(is_left, next_ms).otherwise(sf.col("last_ms"))
+    is_over = is_left | sf.col("over_ms").isNotNull()
+    end_ms = sf.coalesce("over_ms", left_ms)
+    ok_ms = sf.when(sf.col("ok_ms").isNotNull(), sf.greatest("ok_ms", end_ms))
     ended = troubles.withColumns(
         {
             "ended": sf.when(is_over, OVER).when(is_open, OPEN).otherwise(UNKNOWN),
-            "end_ms": sf.when(is_over, next_ms).otherwise(sf.col("last_ms")),
-            "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(sf.col("ok_ms")),
+            "left_ms": left_ms,
+            "end_ms": end_ms,
+            "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(ok_ms),
             "affected": _affected(),
         }
     )
     by_verdict = Window.partitionBy(*QUEUE, "verdict").orderBy("first_ms")
     start_ms = sf.greatest(_past("since_ms"), _past("created_ms"), sf.lag("end_ms").over(by_verdict))
-    begun = ended.withColumn("start_ms", sf.when(_past("since_ms").isNotNull(), start_ms).otherwise(sf.col("first_ms")))
+    begun_ms = sf.when(_past("since_ms").isNotNull(), start_ms).otherwise(sf.col("first_ms"))
+    begun = ended.withColumn("start_ms", sf.least(begun_ms, "end_ms"))
     explained = begun.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
     return conform(explained, EPISODES)
 
@@ -158,11 +171,18 @@ def _past(name: str) -> Column:
     return sf.when(sf.col(name).between(0, sf.col("first_ms")), sf.col(name))
 
 
+def _over_ms() -> Column:
+    """Return when the condition of a trouble stopped holding, null if it holds or that is not recorded."""
+    pending_ms = sf.col("pending_since_ms")
+    is_known = pending_ms.between(sf.greatest(sf.coalesce("since_ms", sf.lit(0)), sf.lit(0)), sf.col("last_ms"))
+    return sf.when(is_known & ~sf.col("verdict").isin("ok", "watching", "down"), pending_ms)
+
+
 def _joined(runs: DataFrame) -> DataFrame:
     """Join consecutive runs of one verdict across hours."""
     by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
-    return _as_one(runs.repartition(*QUEUE), is_same, "continues", "first_depth", "told")
+    return _as_one(runs.repartition(*QUEUE), is_same, "continues", "first_depth", "told", last=("pending_since_ms",))
 
 
 def _resumed(troubles: DataFrame) -> DataFrame:
@@ -203,17 +223,16 @@ def _followed(runs: DataFrame) -> DataFrame:
     in_place = Window.partitionBy(*PLACE).orderBy(sf.desc("first_ms"))
     breaks = sf.sum(sf.when(sf.col("continues"), 0).otherwise(1)).over(later)
     is_ok, is_up = sf.col("verdict") == "ok", sf.col("verdict") != "down"
+    over_ms = sf.when(sf.col("continues"), sf.lead("over_ms").over(by_queue))
     followed = runs.withColumns(
         {
             "next_ms": sf.lag("first_ms").over(by_queue),
             "next_continues": sf.lag("continues").over(by_queue),
             "resumes": _has_held(by_queue),
             "chain": sf.coalesce(breaks, sf.lit(0)),
+            "calm_ms": sf.when(is_ok, sf.coalesce(over_ms, sf.col("first_ms"))),
         }
-    ).withColumn(
-        "ok_ms",
-        sf.min(sf.when(is_ok, sf.col("first_ms"))).over(in_chain.rowsBetween(Window.unboundedPreceding, -1)),
-    )
+    ).withColumn("ok_ms", sf.min("calm_ms").over(in_chain.rowsBetween(Window.unboundedPreceding, -1)))
     # For a place, only when it was up and its last sample are needed: one pass computes both.
     return followed.withColumns(
         {

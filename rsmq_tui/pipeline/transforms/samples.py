@@ -44,7 +44,10 @@ GAP_MS = MINUTE_MS
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
 # What is not compared with the sample before. In one column it is copied at once, by each of the windows.
-_REST = ("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired", "since_ms")
+_REST = (
+    *("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
+    *("since_ms", "pending_since_ms"),
+)
 
 
 def day_of(at_ms: Column) -> Column:
@@ -331,6 +334,7 @@ def verdict_runs(annotated: DataFrame) -> DataFrame:
             sf.max("poison").alias("poison"),
             sf.max("highest_rc").alias("highest_rc"),
             sf.max("expired").alias("expired"),
+            sf.max_by("pending_since_ms", at_ms).alias("pending_since_ms"),
         )
     )
     first_ms = sf.col("run_ms")

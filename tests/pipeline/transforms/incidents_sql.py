@@ -19,8 +19,14 @@ numbered as (
 runs as (
     select profile, server, ns, queue, number, any_value(verdict) as verdict, min(first_ms) as first_ms,
         max(last_ms) as last_ms, min(since_ms) as since_ms, arg_min(continues, first_ms) as continues,
-        max(created_ms) as created_ms
+        max(created_ms) as created_ms, arg_max({'ms': pending_since_ms}, first_ms).ms as pending_ms
     from numbered group by all
+),
+-- Since when the condition of a trouble does not hold, if its last sample says so.
+settled as (
+    select *, case when verdict not in ('ok', 'watching', 'down') and pending_ms >= 0 and pending_ms <= last_ms
+        and pending_ms >= coalesce(since_ms, 0) then pending_ms end as over_ms
+    from runs
 ),
 places as (
     select profile, server, ns, max(last_ms) as place_last_ms from runs group by all
@@ -29,12 +35,13 @@ followed as (
     select *,
         lead(first_ms) over w as next_ms,
         lead(continues) over w as next_continues,
+        case when verdict = 'ok' then coalesce(if(continues, lag(over_ms) over w, null), first_ms) end as calm_ms,
         sum(case when continues then 0 else 1 end) over w as chain
-    from runs window w as (partition by profile, server, ns, queue order by first_ms)
+    from settled window w as (partition by profile, server, ns, queue order by first_ms)
 ),
 known as (
     select *,
-        min(case when verdict = 'ok' then first_ms end) over (
+        min(calm_ms) over (
             partition by profile, server, ns, queue, chain order by first_ms
             rows between 1 following and unbounded following) as ok_ms,
         (select min(up.first_ms) from runs up where up.verdict <> 'down' and up.first_ms > followed.first_ms
@@ -55,26 +62,28 @@ whole as (
     select profile, server, ns, queue, verdict, tally, min(first_ms) as first_ms, min(since_ms) as since_ms,
         max(created_ms) as created_ms, max(last_ms) as last_ms, arg_max({'ms': next_ms}, first_ms).ms as next_ms,
         arg_max({'flag': next_continues}, first_ms).flag as next_continues,
-        arg_max({'ms': ok_ms}, first_ms).ms as ok_ms, arg_max({'ms': up_ms}, first_ms).ms as up_ms
+        arg_max({'ms': ok_ms}, first_ms).ms as ok_ms, arg_max({'ms': up_ms}, first_ms).ms as up_ms,
+        arg_max({'ms': over_ms}, first_ms).ms as over_ms
     from tallied group by all
 ),
 ended as (
     select *,
         case when verdict = 'down' then if(up_ms - last_ms <= 60000, up_ms, last_ms)
-            when next_continues then next_ms else last_ms end as end_ms,
-        case when verdict = 'down' then if(up_ms - last_ms <= 60000, up_ms, null) else ok_ms end as recovered_ms,
+            when over_ms is not null then over_ms when next_continues then next_ms else last_ms end as end_ms,
+        case when verdict = 'down' then if(up_ms - last_ms <= 60000, up_ms, null)
+            when ok_ms < end_ms then end_ms else ok_ms end as recovered_ms,
         case when verdict = 'down' and up_ms - last_ms <= 60000 then 'over'
-            when verdict <> 'down' and next_continues then 'over'
+            when verdict <> 'down' and (next_continues or over_ms is not null) then 'over'
             when if(verdict = 'down', up_ms, next_ms) is null and last_ms = place_last_ms then 'open'
             else 'unknown' end as ended
     from whole join places using (profile, server, ns)
     where verdict not in ('ok', 'watching')
 ),
 episodes as (
-    select *, case when since_ms between 0 and first_ms then greatest(
+    select *, least(end_ms, case when since_ms between 0 and first_ms then greatest(
         since_ms, if(created_ms between 0 and first_ms, created_ms, null),
         lag(end_ms) over (partition by profile, server, ns, queue, verdict order by first_ms)
-    ) else first_ms end as start_ms
+    ) else first_ms end) as start_ms
     from ended
 ),
 -- Whose they are: a queue's, or, if a place was down, its server's.

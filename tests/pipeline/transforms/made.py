@@ -138,6 +138,9 @@ def _next(random: Random, state: Row, at_ms: int) -> Row:
     if random.random() < 0.25:
         state["verdict"] = random.choice(VERDICTS)
         state["since_ms"] = random.choice([None, -5, MIDNIGHT_MS + random.randrange(-DAY_MS, DAY_MS)])
+        state["pending_since_ms"] = None
+    elif random.random() < 0.3:
+        state["pending_since_ms"] = random.choice([None, -5, at_ms, at_ms, at_ms + 1])
     if state["kind"] == "list":
         # Nothing counts what is pushed and taken.
         state |= dict.fromkeys(("totalsent", "totalrecv", "vt_s", "maxsize", "poison", "highest_rc", "created_ms"))

@@ -114,6 +114,7 @@ _RUNS = f"""
         max(poison) as poison, max(highest_rc) as highest_rc,
         first(coalesce(broken, failure) order by at_ms) as told,
         first(kind order by at_ms) as kind, max(expired) as expired, first(created_ms order by at_ms) as created_ms,
+        last(pending_since_ms order by at_ms) as pending_since_ms,
     from (select *, max(depth) over (partition by profile, server, ns, queue, run) as top from numbered)
     where state is not null
     group by profile, server, ns, queue, run
