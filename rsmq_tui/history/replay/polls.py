@@ -1,13 +1,14 @@
 """The recorded polls of a replay, the times at which verdicts changed or servers went away, and the incidents.
 
 Changes are found by reading only a few columns, hour by hour. For each queue only the rows at which its verdict
-changes, and the first and last row of the hour, are kept. Results are cached.
+changes or begins to be pending, and the first and last row of the hour, are kept. Results are cached.
 
 Incidents are those of the analysis, by the same rule, as far as the hour before and the hour after show them.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 from statistics import median_low
@@ -196,7 +197,8 @@ SeekCallback = Callable[[int], bool]
 # Made once: Arrow tries to import numpy for each plain value.
 _TRUE, _FALSE = pa.array([True]), pa.array([False])
 _NO_CODE = pa.scalar(-1, pa.int32())
-_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms", "created_ms")
+_NO_TIME = pa.scalar(-1, pa.int64())
+_COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms", "pending_since_ms", "created_ms")
 
 
 class Change(NamedTuple):
@@ -213,7 +215,7 @@ class Change(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """An incident begins at a moment; or, if ``is_end``, everything of it is ok again.
+    """An incident of a queue, or an outage of a server, begins at a moment; or, if ``is_end``, it is over.
 
     One that began while nothing of its place was recorded has its turn at the first poll after that.
     """
@@ -229,7 +231,8 @@ ChangeT = TypeVar("ChangeT", Change, Turn)
 class _Mark(NamedTuple):
     """The verdict of a queue, or the state of a place, at a moment, and since when its condition has held.
 
-    ``created_ms`` is when the queue was created; None for lists and places, and if it is unknown.
+    ``created_ms`` is when the queue was created; None for lists and places, and if it is unknown. ``over_ms`` is when
+    the condition of a trouble stopped holding, None if it holds or that is not recorded.
     """
 
     at_ms: int
@@ -238,6 +241,7 @@ class _Mark(NamedTuple):
     said: str
     since_ms: int
     created_ms: int | None
+    over_ms: int | None
 
     def is_other(self, before: "_Mark") -> bool:
         """Return whether the queue is another one than that of an earlier mark: it was created again."""
@@ -272,20 +276,34 @@ class Changes:
     def turns_near(self, at_ms: int, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
         """Return the incidents that begin or end first after a moment, as ``near`` does with changes.
 
-        What has a head is left out: the head stands for it.
+        Those that no poll separates are returned together, although their times may differ by some ms. Each queue
+        counts for itself, also if a head stands for it in the analysis: otherwise what begins first in a server would
+        hide what begins on other queues within a minute, and its end the ends of these.
         """
-        return self._nearest(self._turns, at_ms, direction, on_hour)
+
+        def between_polls(nearest_ms: int) -> RecordedSpan:
+            poll_ms = self._timeline.near(nearest_ms - 1 if direction > 0 else nearest_ms, direction)
+            if poll_ms is None or abs(poll_ms - nearest_ms) > self._timeline.spans.gap_ms:
+                return RecordedSpan(nearest_ms, nearest_ms)
+            return RecordedSpan(nearest_ms, poll_ms) if direction > 0 else RecordedSpan(poll_ms + 1, nearest_ms)
+
+        return self._nearest(self._turns, at_ms, direction, on_hour, between_polls)
 
     def _nearest(
-        self, find: Callable[[int], Iterable[ChangeT]], at_ms: int, direction: int, on_hour: SeekCallback | None
+        self,
+        find: Callable[[int], Iterable[ChangeT]],
+        at_ms: int,
+        direction: int,
+        on_hour: SeekCallback | None,
+        together: Callable[[int], RecordedSpan] = lambda at_ms: RecordedSpan(at_ms, at_ms),
     ) -> list[ChangeT]:
         for hour in self._timeline.windows(at_ms, direction, HOUR_MS):
             if on_hour is not None and not on_hour(hour * HOUR_MS):
                 break
             found = [one for one in find(hour) if (one.at_ms - at_ms) * direction > 0]
             if found:
-                nearest_ms = (min if direction > 0 else max)(one.at_ms for one in found)
-                return [one for one in found if one.at_ms == nearest_ms]
+                from_ms, to_ms = together((min if direction > 0 else max)(one.at_ms for one in found))
+                return [one for one in found if from_ms <= one.at_ms <= to_ms]
         return []
 
     def _turns(self, hour: int) -> Iterator[Turn]:
@@ -295,12 +313,14 @@ class Changes:
         for mark in marks:
             for place in (mark.place, mark.place._replace(ns="")):
                 first_ms.setdefault(place, mark.at_ms)
-        for incident in incidents_of(_episodes(marks), self._expected):
-            if incident.head_id is None:
-                begin_ms = max(incident.start_ms, first_ms[incident.place])
-                for at_ms, is_end in ((begin_ms, False), (incident.recovered_ms, True)):
-                    if at_ms is not None and at_ms // HOUR_MS == hour:
-                        yield Turn(at_ms, incident, is_end)
+        episodes = list(_episodes(marks))
+        outages = incidents_of((one for one in episodes if one.queue is None), self._expected)
+        queues = (one for one in incidents_of(episodes, self._expected) if one.queue is not None)
+        for incident in (*outages, *queues):
+            begin_ms = max(incident.start_ms, first_ms[incident.place])
+            for at_ms, is_end in ((begin_ms, False), (incident.recovered_ms, True)):
+                if at_ms is not None and at_ms // HOUR_MS == hour:
+                    yield Turn(at_ms, incident, is_end)
 
     def _changes(self, hour: int) -> list[Change]:
         """Return the changes of an hour, in chronological order."""
@@ -348,8 +368,11 @@ class Changes:
                 said = OK if said == Verdict.WATCHING else said or OK
                 at_ms, since_ms = row["at_ms"], row["since_ms"]
                 since_ms = at_ms if since_ms is None or not 0 <= since_ms <= at_ms else since_ms
+                over_ms = row["pending_since_ms"]
+                # A verdict that is not pending says nothing, and watching is pending from its start.
+                is_over = over_ms is not None and max(0, row["since_ms"] or 0) <= over_ms <= at_ms and said != OK
                 name = None if queue is None else read_name(queue)
-                yield _Mark(at_ms, place, name, said, since_ms, row["created_ms"])
+                yield _Mark(at_ms, place, name, said, since_ms, row["created_ms"], over_ms if is_over else None)
 
     def _played(self, tables: list[pa.Table], within: RecordedSpan) -> list[pa.Table]:
         """Leave out rows of recorders that are not the one played."""
@@ -375,29 +398,46 @@ class Changes:
 
 
 def _episodes(marks: Sequence[_Mark]) -> Iterator[Episode]:
-    """Yield the troubles of queues, and the outages of places, that some marks in the order of time show."""
-    began: dict[tuple[Place, str | None], _Mark] = {}
+    """Yield the troubles of queues, and the outages of places, that some marks in the order of time show.
+
+    A trouble ends when its condition stopped holding; if that is not recorded, with the verdict.
+    """
+    # Of each queue in trouble: the first and the last mark of its verdict, and the troubles since it was ok.
+    shown: dict[tuple[Place, str | None], tuple[_Mark, _Mark]] = {}
+    earlier: dict[tuple[Place, str | None], list[Episode]] = {}
     for mark in marks:
         key = mark.place, mark.queue
-        before = began.get(key)
-        is_other = before is not None and mark.is_other(before)
-        if before is not None and (is_other or before.said != mark.said):
-            yield _episode(began.pop(key), mark.at_ms, mark.at_ms if mark.said == OK and not is_other else None)
+        begin, last = shown.get(key, (mark, mark))
+        is_other = mark.is_other(begin)
+        if begin.said != mark.said or is_other:
+            episode = _episode(begin, last, mark.at_ms)
+            earlier.setdefault(key, []).append(episode)
+            del shown[key]
+            begin = mark
+            if is_other:
+                # How those of the queue before it ended is not known.
+                yield from earlier.pop(key)
+            elif mark.said == OK:
+                for one in earlier.pop(key):
+                    yield replace(one, ended="over", recovered_ms=max(one.end_ms, episode.end_ms))
         if mark.said != OK:
-            began.setdefault(key, mark)
-    for mark in began.values():
-        yield _episode(mark, marks[-1].at_ms, None)
+            shown[key] = begin, mark
+    for troubles in earlier.values():
+        yield from troubles
+    for begin, last in shown.values():
+        yield _episode(begin, last, marks[-1].at_ms)
 
 
-def _episode(begin: _Mark, end_ms: int, recovered_ms: int | None) -> Episode:
+def _episode(begin: _Mark, last: _Mark, left_ms: int) -> Episode:
+    end_ms = left_ms if last.over_ms is None else last.over_ms
     return Episode(
         place=begin.place,
         queue=begin.queue,
         verdict=begin.said if begin.queue is not None else DOWN,
-        start_ms=max(begin.since_ms, min(begin.created_ms or 0, begin.at_ms)),
+        start_ms=min(max(begin.since_ms, min(begin.created_ms or 0, begin.at_ms)), end_ms),
         end_ms=end_ms,
-        ended=OPEN if recovered_ms is None else "over",
-        recovered_ms=recovered_ms,
+        ended=OPEN,
+        recovered_ms=None,
         created_ms=begin.created_ms,
     )
 
@@ -408,7 +448,8 @@ def _new(marks: Iterable[_Mark]) -> Iterator[_Mark]:
     for mark in marks:
         key = mark.place, mark.queue
         before = last.get(key)
-        if before is None or before.said != mark.said or mark.is_other(before):
+        is_same = before is not None and (before.said, before.over_ms) == (mark.said, mark.over_ms)
+        if before is None or not is_same or mark.is_other(before):
             last[key] = mark
             yield mark
 
@@ -421,7 +462,10 @@ def _within(table: pa.Table, of: RecordedSpan, wanted: RecordedSpan) -> pa.Table
 
 
 def _marking(table: pa.Table) -> pa.Table:
-    """Return the rows of a file at which a queue has another verdict or is another one, and its last row."""
+    """Return the rows of a file that differ from the row before of the same queue, and the last row of each queue.
+
+    What counts is the verdict, whether it is pending, and when the queue was created.
+    """
     if table.num_rows == 0:
         return table
     begins, groups = _begins(table)
@@ -433,8 +477,10 @@ def _marking(table: pa.Table) -> pa.Table:
         begins, _ = _begins(table)
     said = pc.coalesce(table.column("verdict"), table.column("status")).combine_chunks()
     ends = pa.concat_arrays([begins.slice(1), _TRUE])
-    created_ms = pc.fill_null(table.column("created_ms").combine_chunks(), 0)
-    changes = pc.or_(_differs(said), _differs(created_ms))
+    pending, created_ms = (
+        pc.fill_null(table.column(name), _NO_TIME).combine_chunks() for name in ("pending_since_ms", "created_ms")
+    )
+    changes = pc.or_(pc.or_(_differs(said), _differs(pending)), _differs(created_ms))
     return table.filter(pc.or_(pc.or_(begins, changes), ends))
 
 

@@ -189,15 +189,18 @@ class Replay:
 
         Outages of its place are changes too.
         """
-        return self._gone_to(self._changes.near(self.position_ms, direction, queue, on_hour))
+        return self._gone_to(self._changes.near(self.position_ms, direction, queue, on_hour), direction)
 
     def go_to_incident(self, direction: int, on_hour: SeekCallback | None = None) -> list[Turn]:
-        """Go to the next start or end of an incident, or the previous one if ``direction`` is negative; return it."""
-        return self._gone_to(self._changes.turns_near(self.position_ms, direction, on_hour))
+        """Go to the next start or end of an incident, or the previous one if ``direction`` is negative; return it.
 
-    def _gone_to(self, found: list[ChangeT]) -> list[ChangeT]:
+        If there are several before the next poll, go to the last of them, or to the first if ``direction`` is negative.
+        """
+        return self._gone_to(self._changes.turns_near(self.position_ms, direction, on_hour), direction)
+
+    def _gone_to(self, found: list[ChangeT], direction: int) -> list[ChangeT]:
         if found:
-            self.seek(found[0].at_ms)
+            self.seek((max if direction > 0 else min)(one.at_ms for one in found))
         return found
 
     def _go_on(self, at_ms: int) -> None:

@@ -122,7 +122,7 @@ def _turn_words(turn: "Turn") -> str:
     if turn.is_end:
         return f"{who} is ok again after {duration(turn.at_ms - incident.start_ms)}"
     if incident.queue is None:
-        return f"{who} is down" if incident.verdicts[0] == DOWN else f"{who}: {incident.cause}"
+        return f"{who} is down"
     if turn.at_ms > incident.start_ms:
         return f"{who} was already {incident.verdicts[0]}, since {date_clock(incident.start_ms)}"
     return f"{who} becomes {incident.verdicts[0]}"
