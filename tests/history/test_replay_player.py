@@ -131,8 +131,15 @@ async def test_asking_again_ends_a_search(replay: Replay, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(replay, "go_to_incident", looks_long)
     player.go_to_change(1)
+    before = player.outcome
+    # Before anything was read.
+    assert before.looking_ms == player.position_ms
     await player.move()
     assert (player.outcome.looking_ms, player.outcome.sought, player.is_busy) == (None, 0, False)
+    assert player.outcome.is_stopped
+    player.step(1)
+    await player.move()
+    assert not player.outcome.is_stopped
 
 
 async def test_snapshots_come_as_something_changes_and_end_when_it_is_closed(replay: Replay) -> None:

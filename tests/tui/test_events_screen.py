@@ -325,7 +325,9 @@ async def test_enter_replays_a_recorded_moment_and_else_opens_the_queue(
         assert app.dashboard.replay is None
 
 
-async def test_a_replay_shows_what_happened_before_its_position(tmp_path: Path) -> None:
+async def test_a_replay_shows_what_happened_before_its_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tape = Tape(tmp_path / "history")
     for poll in range(100):
         verdict = "ok" if poll < 24 else "growing" if poll < 48 else "stalled"
@@ -353,5 +355,20 @@ async def test_a_replay_shows_what_happened_before_its_position(tmp_path: Path) 
             ("verdict", "orders", 120),
         ]  # fmt: skip
         assert "5 events in the 15m before" in text_of(app)
+        # While they are read for another position, their number is not known.
+        read = asyncio.Event()
+
+        async def reads_long(*_: object) -> list[Event]:
+            await read.wait()
+            return []
+
+        with monkeypatch.context() as patched:
+            patched.setattr(asyncio, "to_thread", reads_long)
+            screen.rest()
+            await until(pilot, lambda: "reading the 15m before …" in text_of(app), "it says that it reads")
+            read.set()
+            await until(pilot, lambda: "0 events in the 15m before" in text_of(app), "they are read")
+        screen.rest()
+        await until(pilot, lambda: screen.table.rows, "events are shown")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue is shown")

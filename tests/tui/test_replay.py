@@ -2,8 +2,9 @@
 
 import gc
 import re
+import threading
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,29 @@ async def test_it_goes_from_incident_to_incident(tape: Tape) -> None:
         assert screen.queue == "emails"
         await press(pilot, "left_curly_bracket")
         await until(pilot, lambda: "no verdict changed before this" in banner(pilot), "it says that there is none")
+
+
+async def test_a_search_is_shown_on_a_narrow_terminal_too(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with replayed(tape.out, size=(80, 24)) as pilot:
+        replay, asked = replay_in(pilot).player.replay, threading.Event()
+
+        def looks_long(direction: int, known: Callable[[int], bool]) -> list[object]:
+            known(NOON_MS)
+            asked.wait(60)
+            known(NOON_MS)
+            return []
+
+        monkeypatch.setattr(replay, "go_to_incident", looks_long)
+        try:
+            await press(pilot, "right_curly_bracket")
+            await until(pilot, lambda: "searching at" in banner(pilot), "it says that it searches")
+            assert banner(pilot).startswith(f"REPLAY {DAY} 12:00:00 UTC")
+            await press(pilot, "right_curly_bracket")
+            await until(pilot, lambda: "the search was stopped" in banner(pilot), "it says that it stopped")
+        finally:
+            asked.set()
+        await until(pilot, lambda: not replay_in(pilot).player.is_busy, "it has stopped")
+        assert "the search was stopped" in banner(pilot)
 
 
 @pytest.mark.parametrize(

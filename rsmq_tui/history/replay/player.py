@@ -115,7 +115,8 @@ class SeekOutcome:
 
     ``changes`` are those of a queue at the position, ``turns`` the begins and ends of incidents; if there are none and
     ``sought`` is set, there were no more in that direction, of a queue if ``is_queue``.
-    ``skipped`` is a gap that was skipped; ``looking_ms`` is the current position of a search.
+    ``skipped`` is a gap that was skipped; ``looking_ms`` is the current position of a search. ``is_stopped`` says that
+    a search was ended by a second request.
     """
 
     changes: tuple[Change, ...] = ()
@@ -124,6 +125,7 @@ class SeekOutcome:
     is_queue: bool = False
     skipped: RecordedSpan | None = None
     looking_ms: int | None = None
+    is_stopped: bool = False
 
 
 class Player:
@@ -265,9 +267,12 @@ class Player:
         if self._is_searching:
             # A second request ends the search.
             self._is_searching = False
+            self.outcome = SeekOutcome(is_stopped=True)
             return
         self._pause()
         self._is_searching = True
+        # Shown at once: the work before it, and the first hour, may take seconds.
+        self.outcome = SeekOutcome(looking_ms=self._position_ms)
         self._ask(lambda: self._go_to_change(direction, queue))
 
     def forget_outcome(self) -> None:
@@ -345,9 +350,11 @@ class Player:
 
     def _go_to_change(self, direction: int, queue: tuple[Place, str] | None) -> None:
         def look(at_ms: int) -> bool:
-            self.outcome = SeekOutcome(looking_ms=at_ms)
+            if self._is_searching:
+                self.outcome = SeekOutcome(looking_ms=at_ms)
             return self._is_searching
 
+        stopped = SeekOutcome(is_stopped=True)
         try:
             if queue is None:
                 turns = self.replay.go_to_incident(direction, look)
@@ -355,7 +362,7 @@ class Player:
             else:
                 changes = self.replay.go_to_change(direction, queue, look)
                 outcome = SeekOutcome(tuple(changes), sought=direction, is_queue=True)
-            self.outcome = outcome if self._is_searching else SeekOutcome()
+            self.outcome = outcome if self._is_searching or outcome.changes or outcome.turns else stopped
         finally:
             self._is_searching = False
 

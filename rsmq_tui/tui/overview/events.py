@@ -172,7 +172,9 @@ class EventsScreen(DashboardScreen):
         total = len(self._events)
         number = plural(total, "event") if shown == total else f"{count(shown)} of {plural(total, 'event')}"
         if self.dashboard.replay is not None:
-            number += f" in the {duration(REPLAY_SPAN_MS)} before"
+            span = f"the {duration(REPLAY_SPAN_MS)} before"
+            # What is shown meanwhile is of another position, or nothing.
+            number = f"reading {span} …" if self._is_reading else f"{number} in {span}"
         pieces: list[Piece] = [(" ◀ events   ", "strong"), (number, "")]
         if self._problem is not None:
             pieces.append((f"   ! {printable(self._problem, 200)}", "alarm"))

@@ -46,6 +46,8 @@ def outcome_words(replaying: "ReplaySession") -> str:
     outcome = replaying.player.outcome
     if outcome.looking_ms is not None:
         return f"searching at {clock(outcome.looking_ms, date=True)[:16]} …"
+    if outcome.is_stopped:
+        return "the search was stopped"
     found = [*map(_change_words, outcome.changes), *map(_turn_words, outcome.turns)]
     if found:
         words = ", ".join(found[:_CHANGES_SHOWN])
@@ -138,7 +140,7 @@ _TICK_S = 0.25
 class ReplayBanner(Painted):
     """Shows ``REPLAY 2031-05-17 21:50:05 UTC · x60 · playing · of …`` on a background that no live screen has.
 
-    If the line is too narrow, parts are dropped from the right, but never the time.
+    If the line is too narrow, parts are dropped, but never the time, and what a search does or found last.
     """
 
     DEFAULT_CSS = """
@@ -156,15 +158,16 @@ class ReplayBanner(Painted):
             return []
         player, width = replaying.player, self.size.width
         state = "▶ playing" if player.is_playing else "‖ paused"
-        parts = [f" REPLAY {moment_words(replaying.position_ms)}", speed_words(player), state]
         left_out = len(replaying.problems)
         problems = f"{plural(left_out, 'file')} left out" if left_out else ""
         marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
-        parts += [part for part in (outcome_words(replaying), marked, problems) if part]
-        words = " · ".join(parts)
-        while len(parts) > 1 and cell_len(words) + 1 > width:
-            parts.pop()
-            words = " · ".join(parts)
+        parts = {"speed": speed_words(player), "state": state, "outcome": outcome_words(replaying)}
+        parts |= {"marked": marked, "problems": problems}
+        for dropped in ("", "problems", "marked", "speed", "state", "outcome"):
+            parts.pop(dropped, "")
+            words = " · ".join(filter(None, (f" REPLAY {moment_words(replaying.position_ms)}", *parts.values())))
+            if cell_len(words) < width:
+                break
         right = f"{span_words(replaying)} "
         if cell_len(words) + cell_len(right) + 1 > width:
             right = ""
