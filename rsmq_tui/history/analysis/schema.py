@@ -194,6 +194,9 @@ peak_age_ms: whole: the greatest age of the first ready message
 affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
 created_ms: whole: when the queue was created; null for lists, if the whole place was down, and in older tables
+answered_ms: whole: of a place that was down, the last poll that succeeded before that; null if there is none within a
+    minute, for a queue, and in older tables
+failed_ms: whole: of a place that was down, the last poll that failed; null for a queue, and in older tables
 """,
     INCIDENTS: """\
 profile: text: the profile's name, empty if the server was given by a URL

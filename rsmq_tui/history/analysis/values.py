@@ -89,7 +89,8 @@ class _Trouble:
 class Episode(_Trouble):
     """A period of trouble of one queue; where ``queue`` is None, the whole place was down.
 
-    ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it. The rest is unknown
+    ``ended`` is ``over``, ``unknown`` if a gap follows, or ``open`` if the history ends in it. Of a place that was
+    down, ``answered_ms`` is the last poll before that, and ``failed_ms`` the last one that failed. The rest is unknown
     unless it is given.
     """
 
@@ -107,6 +108,8 @@ class Episode(_Trouble):
     affected: int | None = None
     cause: str = ""
     created_ms: int | None = None
+    answered_ms: int | None = None
+    failed_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

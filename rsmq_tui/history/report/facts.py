@@ -17,6 +17,7 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
     DOWN,
+    OPEN,
     Advice,
     Anomaly,
     Band,
@@ -55,15 +56,24 @@ Outages = Mapping[Server, Sequence[slo.TimeSpan]]
 """When each server was down, in the order of time."""
 
 
+class Bounds(NamedTuple):
+    """How long something lasted at least and at most, in ms."""
+
+    least_ms: int
+    most_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of a range: ``recoveries_ms`` is sorted, ``late`` is None if no messages are known to be received.
 
-    ``trouble_ms`` is the time in which at least one queue or server was in an incident.
+    ``trouble_ms`` is the time in which at least one queue or server was in an incident. ``down_ms`` are the bounds of
+    all outages together, None if those of one are not known.
     """
 
     answering: Measured
     outages: int
+    down_ms: Bounds | None
     incidents: int
     queues: int
     trouble_ms: int
@@ -93,9 +103,10 @@ class QueueSums:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The charts of one queue, and its incidents in the range."""
+    """The charts of one queue, its greatest depth, and its incidents in the range; ``depth`` consists of means."""
 
     ref: QueueRef
+    depth_max: float | None
     incidents: tuple[Incident, ...]
     depth: Line
     p95: Line
@@ -119,7 +130,7 @@ class Report:
     ``before`` is the range of the same length before, with its figures; both are None if it was not recorded.
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
     what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
-    unknown.
+    unknown. ``bounds`` are those of outages, by their times, if they are known.
     """
 
     title: str | None
@@ -139,6 +150,7 @@ class Report:
     incidents: tuple[Incident, ...]
     outages: Outages
     restarts: tuple[Restart, ...]
+    bounds: Mapping[slo.TimeSpan, Bounds]
     levels: tuple[Level, ...]
     uses: Mapping[Level, tuple[Use, ...]]
     depth: Line
@@ -178,9 +190,17 @@ class Report:
         """Return the number of queues that a head stands for in the range."""
         return len({one.ref for one in self.incidents if one.head_id == incident.id})
 
+    def ongoing(self, incident: Incident) -> int:
+        """Return the number of these queues whose incident goes on at the end of the history."""
+        return len({one.ref for one in self.incidents if one.head_id == incident.id and one.ended == OPEN})
+
     def times_down(self, incident: Incident) -> Sequence[slo.TimeSpan]:
         """Return when the server of an incident was down in it; empty if it is not an outage."""
         return _times_down(incident, self.outages)
+
+    def down_ms(self, incident: Incident) -> Bounds | None:
+        """Return the bounds of how long the server of an incident was down in it; None if they are not known."""
+        return _together(self.times_down(incident), self.bounds, self.span)
 
     def lasted_ms(self, incident: Incident) -> int:
         """Return how long an incident lasted in the range."""
@@ -247,13 +267,17 @@ def gather(
         incidents=incidents,
         outages=outages,
         restarts=restarts_of(analysis, span, _servers(refs), chosen),
+        bounds=_bounds(episodes, outages),
         levels=levels.levels,
         uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
         depth=depth,
         fullest=_fullest(depth, highest, [analysis.greatest(chosen, "depth", span, points=_POINTS)], episodes, span),
         rates=tuple(rates),
         heat=_heat(analysis, chosen, span, whole),
-        sections=tuple(_section(analysis, ref, own.get(ref, ()), span, whole) for ref in sections[:sections_max]),
+        sections=tuple(
+            _section(analysis, ref, sums.get(ref, {}).get("depth_max"), own.get(ref, ()), span, whole)
+            for ref in sections[:sections_max]
+        ),
         others=max(0, len(sections) - sections_max),
         has_inventories=analysis.has_inventories(span, chosen),
         poison=tuple(one for one in poison if span.from_ms <= one.last_seen_ms <= span.to_ms),
@@ -318,17 +342,49 @@ def _times_down(incident: Incident, outages: Outages) -> Sequence[slo.TimeSpan]:
     return [each for each in known if incident.start_ms <= each[0] and each[1] <= incident.end_ms]
 
 
+def _bounds(episodes: Iterable[Episode], outages: Outages) -> dict[slo.TimeSpan, Bounds]:
+    """Return the bounds of each outage by its times: the last answer before it, the first and the last failed poll."""
+    down = [one for one in episodes if one.queue is None]
+    found = {}
+    for server, spans in outages.items():
+        for start_ms, end_ms in spans:
+            parts = [one for one in down if one.place[:2] == server and start_ms <= one.start_ms <= end_ms]
+            # What one place answered before another one did not counts for the server.
+            answered_ms = _greatest(one.answered_ms for one in parts if (one.answered_ms or start_ms) < start_ms)
+            failed_ms = _greatest(one.failed_ms for one in parts)
+            if answered_ms is not None and failed_ms is not None:
+                found[start_ms, end_ms] = Bounds(failed_ms - start_ms, end_ms - answered_ms)
+    return found
+
+
+def _greatest(times: Iterable[int | None]) -> int | None:
+    return max((at_ms for at_ms in times if at_ms is not None), default=None)
+
+
+def _together(spans: Iterable[slo.TimeSpan], bounds: Mapping[slo.TimeSpan, Bounds], within: TimeRange) -> Bounds | None:
+    """Return the bounds of several outages; None if there are none, one is not known, or one reaches beyond a range."""
+    found = [bounds.get(span) if within.from_ms <= span[0] and span[1] <= within.to_ms else None for span in spans]
+    known = [each for each in found if each is not None]
+    if not found or len(known) < len(found):
+        return None
+    return Bounds(sum(each.least_ms for each in known), sum(each.most_ms for each in known))
+
+
 def _recoveries_ms(
-    heads: Iterable[Incident], episodes: Iterable[Episode], outages: Outages, span: TimeRange
+    incidents: Iterable[Incident], episodes: Iterable[Episode], outages: Outages, span: TimeRange
 ) -> tuple[int, ...]:
-    """Return the sorted times to recovery in a range: of an incident, or of each outage that it consists of."""
+    """Return the sorted times to recovery in a range: of the incidents of queues, and of the outages of servers.
+
+    The head of several queues does not count: one of them that is in trouble for ever would hide when others recovered.
+    """
     up_ms = {(Server(*one.place[:2]), one.end_ms): one.recovered_ms for one in episodes if one.queue is None}
     spans: list[tuple[int, int | None]] = []
-    for head in heads:
-        server, times = Server(*head.place[:2]), _times_down(head, outages)
-        spans += [(start_ms, up_ms[server, end_ms]) for start_ms, end_ms in times] or [
-            (head.start_ms, head.recovered_ms)
-        ]
+    for incident in incidents:
+        server, times = Server(*incident.place[:2]), _times_down(incident, outages)
+        if times:
+            spans += [(start_ms, up_ms[server, end_ms]) for start_ms, end_ms in times]
+        elif incident.queue is not None or is_outage(incident):
+            spans.append((incident.start_ms, incident.recovered_ms))
     return tuple(
         sorted(
             recovered_ms - start_ms
@@ -397,10 +453,11 @@ def _figures(
     return Figures(
         answering=Measured(sum(one.watched_ms for one in measured), sum(one.bad_ms for one in measured)),
         outages=sum(map(len, outages.values())),
+        down_ms=_together([one for spans in outages.values() for one in spans], _bounds(episodes, outages), span),
         incidents=len(heads),
         queues=len({one.ref for one in incidents if one.ref is not None}),
         trouble_ms=slo.covered_ms((each for one in incidents for each in _times(one, outages)), span),
-        recoveries_ms=_recoveries_ms(heads, episodes, outages, span),
+        recoveries_ms=_recoveries_ms(incidents, episodes, outages, span),
         late=sum(known) if known else None,
     )
 
@@ -532,8 +589,13 @@ def _fullest(
 
 
 def _section(
-    analysis: Analysis, ref: QueueRef, incidents: Iterable[Incident], span: TimeRange, whole: TimeRange
+    analysis: Analysis,
+    ref: QueueRef,
+    depth_max: float | None,
+    incidents: Iterable[Incident],
+    span: TimeRange,
+    whole: TimeRange,
 ) -> Section:
     asked = [("depth", "mean"), ("depth", "p95"), (AGE, "max"), *((rate, "mean") for rate in RATES)]
     depth, p95, age, *rates = _lines(analysis, (ref,), asked, span, whole)
-    return Section(ref, tuple(incidents), depth, p95, analysis.band(ref, "depth", span), age, tuple(rates))
+    return Section(ref, depth_max, tuple(incidents), depth, p95, analysis.band(ref, "depth", span), age, tuple(rates))

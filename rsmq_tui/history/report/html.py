@@ -280,8 +280,8 @@ _ROWS_DRAWN = 24
 _BREAK_FROM = 32
 # Cells with more characters may have several lines.
 _LONG = 26
-_MOMENT = re.compile(r"(?:[0-9]{4}-)?[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}$")
-_DATES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}")
+_MOMENT = re.compile(r"(?:[0-9]{4}-)?[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?::[0-9]{2})?$")
+_DATES = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}(?::[0-9]{2})?")
 _BREAKS = re.compile(r"([-_.:/·]+)(?=.)")
 # Even if some text were not escaped, a browser would run and load nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -386,7 +386,7 @@ class _Page:
         report = self._report
         outages = [mark for server in report.outages for mark in self._outages(server)]
         panels = [_depth_panel(report.depth, 150), *_rate_panels(report.rates, 110)]
-        sentences = [words.line_words(report.depth, "Messages stored"), *map(_rate_words, report.rates)]
+        sentences = [words.line_words(report.depth, "Mean of the messages stored"), *map(_rate_words, report.rates)]
         title = "The queues together" if report.is_chosen else "All queues together"
         picture = self._pictures.panels(panels, report.span, title, " ".join(sentences), marks=outages)
         return self._section(
@@ -426,13 +426,14 @@ class _Page:
         if section.usual.points:
             extra.append(Drawn([(at, middle) for at, _, middle, _ in section.usual.points], "usual", "s4"))
         panels = [_depth_panel(section.depth, 92, extra), *_age_panels(section.age), *_rate_panels(section.rates, 70)]
-        sentences = [words.line_words(section.depth, "Depth"), *map(_rate_words, section.rates)]
+        sentences = [words.line_words(section.depth, "Mean depth"), *map(_rate_words, section.rates)]
         if section.age.peak is not None:
             sentences.insert(1, words.line_words(section.age, "Age of the oldest ready message"))
         picture = self._pictures.panels(panels, report.span, name, " ".join(sentences), marks=marks, width=CARD)
         letters = Counter(one.worst for one in sorted(section.incidents, key=lambda one: severity(one.worst)))
         trouble = ", ".join(_times(times, words.verdict_words(verdict)) for verdict, times in letters.items())
         lasted = f": {duration(trouble_ms(section.incidents, report.span))}" if trouble else "no trouble"
+        lasted += f" · depth up to {words.most(report, section.depth, section)}"
         return (
             f'<section class="card" id="queue-{number}" aria-labelledby="queue-{number}-h"><h3 id="queue-{number}-h">'
             f'{_name(name)}</h3><p class="note">{escape(trouble + lasted)}</p>{picture}</section>'

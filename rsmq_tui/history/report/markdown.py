@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
-from rsmq_tui.history.analysis.values import Line, TimeRange
+from rsmq_tui.history.analysis.values import Line
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section
 from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
@@ -33,7 +33,7 @@ def as_markdown(report: Report) -> str:
         _bullets(words.restarts(report)),
         *(_overview(levels) if levels else ()),
         "## All queues together" if not report.is_chosen else "## The queues together",
-        _chart((("depth", report.depth), *_named(report.rates)), report.span),
+        _chart(report, (("mean depth", report.depth), *_named(report.rates))),
         words.fullest(report),
     ]
     for section in report.sections:
@@ -85,24 +85,23 @@ def code(text: str, *, in_table: bool = False) -> str:
 
 
 def _section(report: Report, section: Section) -> list[str]:
-    lines = (("depth", section.depth), ("oldest", section.age), *_named(section.rates))
-    return [f"## Queue {code(report.name(section.ref))}", _chart(lines, report.span)]
+    lines = (("mean depth", section.depth), ("oldest", section.age), *_named(section.rates))
+    return [f"## Queue {code(report.name(section.ref))}", _chart(report, lines, section)]
 
 
 def _named(rates: Sequence[Line]) -> list[tuple[str, Line]]:
     return [(f"{words.METRICS[line.metric]}/s", line) for line in rates]
 
 
-def _chart(lines: Sequence[tuple[str, Line]], span: TimeRange) -> str:
+def _chart(report: Report, lines: Sequence[tuple[str, Line]], section: Section | None = None) -> str:
     """Draw each line as a row of text, each on its own scale."""
-    rows = []
+    rows, span = [], report.span
     for name, line in lines:
         (drawn,) = sparklines(
             [Series(name, line.points)], width=_WIDTH, start_ms=span.from_ms, end_ms=max(span.to_ms, span.from_ms + 1)
         )
-        peak = words.metric_value(line.metric, None if line.peak is None else line.peak[1])
-        rows.append(f"{name:<12} {drawn} most: {peak}")
-    first, last = words.moment(span.from_ms), words.moment(span.to_ms)
+        rows.append(f"{name:<12} {drawn} most: {words.most(report, line, section)}")
+    first, last = words.minute(span.from_ms), words.minute(span.to_ms)
     rows.append(f"{'UTC':<12} {first}{last:>{_WIDTH - len(first)}}")
     return "\n".join(["```text", *rows, "```"])
 

@@ -102,7 +102,8 @@ def _incidents_table(report: Report) -> Table:
         (
             words.when(report, one.start_ms) if one.start_ms >= report.span.from_ms else "before the range",
             report.subject(one), ", ".join(words.verdict_words(verdict) for verdict in one.verdicts),
-            f"{duration(report.lasted_ms(one))}{'' if one.ended == 'over' else ' or more'}",
+            f"{duration(report.lasted_ms(one))}{words.bounds_words(report.down_ms(one))}"
+            f"{'' if one.ended == 'over' else ' or more'}",
             words.recovered_words(report, one),
             *(
                 (count(one.peak_depth), words.affected(one), printable(one.cause, words.CAUSE_MAX))
@@ -164,8 +165,8 @@ def _forecasts_table(report: Report) -> Table:
     rows = [
         (
             report.name(one.ref), words.METRICS.get(one.metric, printable(one.metric, 40)),
-            words.when(report, one.at_ms), words.metric_value(one.metric, one.value),
-            words.metric_value(one.metric, one.limit), words.when(report, one.reaches_ms),
+            words.when(report, one.at_ms, words.minute), words.metric_value(one.metric, one.value),
+            words.metric_value(one.metric, one.limit), words.when(report, one.reaches_ms, words.minute),
             printable(one.told, words.CAUSE_MAX),
         )
         for one in report.forecasts
@@ -179,7 +180,7 @@ def _forecasts_table(report: Report) -> Table:
 def _anomalies_table(report: Report) -> Table:
     rows = [
         (
-            words.when(report, one.bucket_ms), report.name(one.ref),
+            words.when(report, one.bucket_ms, words.minute), report.name(one.ref),
             words.METRICS.get(one.metric, printable(one.metric, 40)),
             words.metric_value(one.metric, one.value), words.metric_value(one.metric, one.median), f"{one.score:+,.1f}",
         )

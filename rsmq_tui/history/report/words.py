@@ -1,15 +1,25 @@
 """The sentences and the numbers of a report: printable text, not escaped, for both formats."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import floor, log10
 from typing import NamedTuple
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
-from rsmq_tui.history.report.facts import LATE_MS, Figures, Report, is_outage, server_name, worst_first
+from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
 from rsmq_tui.history.report.restarts import TOLD_MAX, Restart
 from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.monitor.text import UNKNOWN, clock, compact, count, duration, plural, printable, rate
+from rsmq_tui.monitor.text import (
+    UNKNOWN,
+    compact,
+    count,
+    date_clock,
+    duration,
+    duration_up,
+    plural,
+    printable,
+    rate,
+)
 
 # Delimiters of names in sentences; printable text does not contain them.
 NAME, END = "\x02", "\x03"
@@ -47,21 +57,26 @@ def verdict_words(verdict: str) -> str:
 
 
 def moment(at_ms: int | None) -> str:
-    """Format a moment to the minute: 2031-05-17 21:50."""
-    words = clock(at_ms, date=True)
-    return words[:16] if len(words) >= 19 else words
+    """Format the moment of an incident or a message: 2031-05-17 21:50:07."""
+    return date_clock(at_ms)
 
 
-def when(report: Report, at_ms: int | None) -> str:
+def minute(at_ms: int | None) -> str:
+    """Format a moment of a range, a chart or a forecast, which is not known to the second: 2031-05-17 21:50."""
+    words = date_clock(at_ms)
+    return words[:16] if len(words) == 19 else words
+
+
+def when(report: Report, at_ms: int | None, form: Callable[[int | None], str] = moment) -> str:
     """Format a moment for a table: without the year if that of the range is the only one."""
-    words = moment(at_ms)
-    years = {moment(end_ms)[:4] for end_ms in report.span} | {words[:4]}
-    return words[5:] if len(words) == 16 and len(years) == 1 else words
+    words = form(at_ms)
+    years = {minute(end_ms)[:4] for end_ms in report.span} | {words[:4]}
+    return words[5:] if words != UNKNOWN and len(years) == 1 else words
 
 
 def range_words(span: TimeRange) -> str:
     """Format a range: 2031-05-17 21:50 to 22:30 UTC."""
-    first, last = moment(span.from_ms), moment(span.to_ms)
+    first, last = minute(span.from_ms), minute(span.to_ms)
     same_day = first[:10] == last[:10] and len(last) == 16
     return f"{first} to {last[11:] if same_day else last} UTC"
 
@@ -131,7 +146,9 @@ def figures(report: Report) -> tuple[Figure, ...]:
     """Return the five figures."""
     now, then = report.figures, report.figures_before
     outages = (
-        f"{plural(now.outages, 'outage')}, {duration(now.answering.bad_ms)}" if now.outages else "no outage of a server"
+        f"{plural(now.outages, 'outage')}, {duration(now.answering.bad_ms)}{bounds_words(now.down_ms)}"
+        if now.outages
+        else "no outage of a server"
     )
     than = "than their target" if report.has_targets else f"than {_short(LATE_MS)}"
     values = [_values(each) for each in (now, then) if each is not None]
@@ -158,6 +175,14 @@ def _values(figures: Figures) -> list[str]:
         UNKNOWN if median is None or most is None else f"{_short(median)} / {_short(most)}",
         compact(figures.late),
     ]
+
+
+def bounds_words(bounds: Bounds | None) -> str:
+    """Return the bounds of how long servers were down, as the log of events does; empty if they are not known."""
+    if bounds is None:
+        return ""
+    most = duration_up(bounds.most_ms)
+    return f" ({duration(bounds.least_ms)} to {most})" if bounds.least_ms else f" (at most {most})"
 
 
 def _short(ms: int) -> str:
@@ -206,12 +231,16 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     times = len(report.times_down(incident))
     was = f"{be} {_listed(verdicts)}{f' {times} times' if times > 1 else ''}"
     span, lasted_ms = report.span, report.lasted_ms(incident)
-    lasted = f"{duration(lasted_ms)}{' in all' if times > 1 else ''}"
+    lasted = f"{duration(lasted_ms)}{' in all' if times > 1 else ''}{bounds_words(report.down_ms(incident))}"
+    open_ones = report.ongoing(incident) if is_several else 0
+    still = f"still {be}"
+    if is_several and open_ones < report.members(incident):
+        still = f"{count(open_ones)} of them still {'was' if open_ones == 1 else 'were'}"
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
         return f"{who} {was} for {'the whole range' if lasted_ms >= span.length_ms else f'{lasted} of the range'}."
     if is_early and incident.ended == OPEN:
-        return f"{who} {was} when the range began, and still {be} at the end of the history, {lasted} later."
+        return f"{who} {was} when the range began, and {still} at the end of the history, {lasted} later."
     if is_early:
         return f"{who} {was} when the range began, for {lasted} of it, until {moment(incident.end_ms)}."
     if is_late:
@@ -219,7 +248,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     if incident.ended == "over":
         until = f"for {lasted}, from {moment(incident.start_ms)} to {moment(incident.end_ms)}"
     elif incident.ended == OPEN:
-        until = f"since {moment(incident.start_ms)}, and still {be} at the end of the history, {lasted} later"
+        until = f"since {moment(incident.start_ms)}, and {still} at the end of the history, {lasted} later"
     else:
         until = f"from {moment(incident.start_ms)} for at least {lasted}; what happened after that is unknown"
     why = f"{', the longest time' if times > 1 else ''}: {_sentence(incident.cause)}" if incident.cause else "."
@@ -258,6 +287,9 @@ def recovered_words(report: Report, incident: Incident) -> str:
     """Return the recovery of an incident, for a table."""
     if incident.recovered_ms is not None and incident.recovered_ms <= report.span.to_ms:
         return when(report, incident.recovered_ms)
+    members, goes_on = report.members(incident), report.ongoing(incident)
+    if 0 < goes_on < members and not is_outage(incident):
+        return f"{count(goes_on)} of {count(members)} ongoing"
     return "ongoing" if incident.ended == OPEN or incident.end_ms > report.span.to_ms else UNKNOWN
 
 
@@ -276,6 +308,21 @@ def others(report: Report) -> str:
     return f"{plural(report.others, 'more queue')} in trouble; see the tables." if report.others else ""
 
 
+def most(report: Report, line: Line, section: Section | None = None) -> str:
+    """Return the greatest value of a line of the chart of a queue, or of all together.
+
+    The line of the depth consists of means, so the maximum of the samples is taken: the one that the table of queues
+    has, or the bounds that ``fullest`` gives. A rate is a mean by nature, and is given with its time.
+    """
+    if line.metric == "depth":
+        if section is not None:
+            return count(section.depth_max)
+        bounds = [] if report.fullest is None else list(dict.fromkeys(map(count, report.fullest[1:])))
+        return " to ".join(bounds) or UNKNOWN
+    highest = metric_value(line.metric, None if line.peak is None else line.peak[1])
+    return f"{highest} over {_short(line.step_ms)}" if line.metric.endswith("_s") and line.peak else highest
+
+
 def line_words(line: Line, what: str) -> str:
     """Describe a line, for screen readers."""
     known = [value for _, value in line.points if value is not None]
@@ -285,7 +332,7 @@ def line_words(line: Line, what: str) -> str:
     say = [metric_value(line.metric, value) for value in (min(known), highest, known[-1])]
     gaps = sum(value is None for _, value in line.points)
     holes = f" There {'is 1 gap' if gaps == 1 else f'are {gaps} gaps'} in it." if gaps else ""
-    return f"{what} between {say[0]} and {say[1]}, highest at {moment(at_ms)}, {say[2]} at the end.{holes}"
+    return f"{what} between {say[0]} and {say[1]}, highest at {minute(at_ms)}, {say[2]} at the end.{holes}"
 
 
 def fullest(report: Report) -> str:
@@ -296,7 +343,7 @@ def fullest(report: Report) -> str:
     who = "queue's" if len(report.queues) == 1 else "total"
     least, most = map(compact, bounds)
     number = f"about {least}" if least == most else f"between {least} and {most}"
-    return f"The {who} depth peaked at {moment(at_ms)}: {number} messages."
+    return f"The {who} depth peaked at {minute(at_ms)}: {number} messages."
 
 
 def poisoned(report: Report) -> str:
@@ -331,12 +378,13 @@ def about(report: Report) -> list[str]:
     """Return sentences about the source of the numbers, and what is missing."""
     history = f" of the history {printable(report.history, 300)}" if report.history else ""
     sentences = [
-        f"Made from the analysis {printable(report.label, 300)}{history}, as of {moment(report.made_ms)} UTC.",
+        f"Made from the analysis {printable(report.label, 300)}{history}, as of {minute(report.made_ms)} UTC.",
         f"It covers {range_words(report.whole)}. All times are UTC, by the clock of the Redis server.",
         "A gap in a line means that nothing was recorded at that time; it does not mean zero. Lines consist of the "
         "steps that lie completely in the range.",
         "An incident is trouble of one queue without long pauses; incidents that began together in one server count as "
-        "one. Time to recovery is from its start until the queue was ok; each outage of a server counts.",
+        "one. It ends when its condition stopped holding. Time to recovery is from the start of the incident of a "
+        "queue, or the first failed poll of an outage, until it was over; each queue and each outage counts.",
     ]
     return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
 

@@ -131,7 +131,8 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     holding. A queue with the verdict watching is in no episode.
 
     A place that was down recovered with its next poll that succeeded, if that is within a minute of the last failed
-    one. Older tables do not have these polls: there it recovered with the next sample of any of its queues.
+    one. Older tables do not have these polls: there it recovered with the next sample of any of its queues. It was
+    down since ``answered_ms`` at most, and until ``failed_ms`` at least.
 
     ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample with
     that verdict to the peak; it gained more before, which is not known. For a stalled, leaking or aged one: the maximum
@@ -155,6 +156,7 @@ def episodes_of(runs: DataFrame) -> DataFrame:
             "left_ms": left_ms,
             "end_ms": end_ms,
             "recovered_ms": sf.when(is_down, sf.when(is_up_soon, sf.col("up_ms"))).otherwise(ok_ms),
+            "failed_ms": sf.when(is_down, sf.col("last_ms")),
             "affected": _affected(),
         }
     )
@@ -187,7 +189,7 @@ def _joined(runs: DataFrame) -> DataFrame:
 
 def _resumed(troubles: DataFrame) -> DataFrame:
     """Join troubles that are consecutive across a gap, if the condition has held since before that."""
-    return _as_one(troubles, sf.col("resumes"), "first_depth", "told", last=_FOLLOWING)
+    return _as_one(troubles, sf.col("resumes"), "first_depth", "told", "answered_ms", last=_FOLLOWING)
 
 
 def _as_one(runs: DataFrame, is_same: Column, *first: str, last: Collection[str] = ()) -> DataFrame:
@@ -230,6 +232,7 @@ def _followed(runs: DataFrame) -> DataFrame:
             "next_continues": sf.lag("continues").over(by_queue),
             "resumes": _has_held(by_queue),
             "chain": sf.coalesce(breaks, sf.lit(0)),
+            "answered_ms": sf.when(sf.col("verdict") == "down", _answered_ms(by_queue)),
             "calm_ms": sf.when(is_ok, sf.coalesce(over_ms, sf.col("first_ms"))),
         }
     ).withColumn("ok_ms", sf.min("calm_ms").over(in_chain.rowsBetween(Window.unboundedPreceding, -1)))
@@ -242,6 +245,12 @@ def _followed(runs: DataFrame) -> DataFrame:
             "place_last_ms": sf.max("last_ms").over(Window.partitionBy(*PLACE)),
         }
     )
+
+
+def _answered_ms(latest_first: WindowSpec) -> Column:
+    """Return the last poll of a place that succeeded before this run, if it was not long before."""
+    before_ms = sf.when(sf.lead("verdict").over(latest_first) == "ok", sf.lead("last_ms").over(latest_first))
+    return sf.when(sf.col("first_ms") - before_ms <= GAP_MS, before_ms)
 
 
 def _has_held(latest_first: WindowSpec) -> Column:

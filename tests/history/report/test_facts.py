@@ -10,7 +10,7 @@ from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.tables import overviews
-from rsmq_tui.history.report.words import END, NAME, fullest, worst
+from rsmq_tui.history.report.words import END, NAME, figures, fullest, worst
 from tests.history.analysis.made import Made, bucket, episode, named
 from tests.history.analysis.queues import EMAILS, END_MS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 
@@ -92,8 +92,8 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     assert report.figures.trouble_ms == 18 * 3_600_000 + day - span.from_ms + 600_000
     # Its peak was at 16:00, its depth and its messages are those of the whole incident, and it recovered at 18:30.
     assert worst(report) == [
-        f"{NAME}emails · prod{END} was stalled from 2031-05-17 20:00 to the end of the range, for 10m.",
-        f"{NAME}orders · prod{END} was growing when the range began, for 1h 59m of it, until 2031-05-17 18:00.",
+        f"{NAME}emails · prod{END} was stalled from 2031-05-17 20:00:00 to the end of the range, for 10m.",
+        f"{NAME}orders · prod{END} was growing when the range began, for 1h 59m of it, until 2031-05-17 18:00:00.",
     ]
     assert [row[5:] for row in overviews(report)[0].table.rows] == [("–", "–", "it reaches beyond the range")] * 2
     assert report.fullest is not None
@@ -190,6 +190,45 @@ def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
     assert (later.figures.incidents, later.figures.outages) == (1, 0)
 
 
+def test_an_outage_has_the_bounds_of_the_polls_around_it(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+
+    def at(second: int) -> int:
+        return START_MS + second * 1_000
+
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": at(3600), "samples": 10})
+    # A server that answers nothing: each poll waits for some seconds until it fails, here one once, and others before.
+    for answered, first, failed, last in ((595, 600, 612, 619), (707, 713, 713, 714)):
+        known = {"answered_ms": at(answered), "failed_ms": at(failed)}
+        made.add("episodes", episode(PROD, None, "down", at(first), at(last), affected=None, cause="no answer") | known)
+    made.publish()
+
+    report = gather(Analysis(tmp_path), HOUR)
+    assert report.figures.down_ms == (12_000, 31_000)
+    (sentence,) = worst(report)
+    assert " was down 2 times for 20 s in all (12 s to 31 s), from " in sentence
+    assert [row[3] for row in overviews(report)[0].table.rows] == ["20 s (12 s to 31 s)"]
+    assert figures(report)[0].note.endswith("(12 s to 31 s)")
+    # Nothing is said of one that reaches beyond the range.
+    assert gather(Analysis(tmp_path), TimeRange(at(605), at(720))).figures.down_ms is None
+    later = gather(Analysis(tmp_path), TimeRange(at(700), at(720)))
+    assert figures(later)[0].note.endswith("(at most 7 s)")
+
+
+def test_a_queue_that_recovered_counts_although_others_go_on(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for name, end_s, more in (("pay", 80, {}), ("mail", 3_600, {"ended": "open", "recovered_ms": None})):
+        made.add(QUEUES, {**named(QueueRef(*PROD, name)), "first_ms": START_MS, "last_ms": HOUR.to_ms, "samples": 10})
+        made.add("episodes", episode(PROD, name, "stalled", START_MS, START_MS + end_s * 1_000, **more))
+    made.publish()
+
+    report = gather(Analysis(tmp_path), HOUR)
+    assert (report.figures.incidents, report.figures.recoveries_ms) == (1, (80_000,))
+    (sentence,) = worst(report)
+    assert " were stalled since 2031-05-14 00:00:00, and 1 of them still was at the end of the history, " in sentence
+    assert [row[4] for row in overviews(report)[0].table.rows] == ["1 of 2 ongoing", "ongoing", "05-14 00:01:20"]
+
+
 def test_two_outages_of_one_incident_do_not_include_the_time_between_them(tmp_path: Path) -> None:
     made = Made(tmp_path)
 
@@ -203,8 +242,8 @@ def test_two_outages_of_one_incident_do_not_include_the_time_between_them(tmp_pa
     made.publish()
     report = gather(Analysis(tmp_path), HOUR)
     assert worst(report) == [
-        f"{NAME}all of prod{END} was down 2 times for 29 s in all, from 2031-05-14 00:10 to 2031-05-14 00:12, the "
-        "longest time: no answer for 19 s. Then it was ok again."
+        f"{NAME}all of prod{END} was down 2 times for 29 s in all, from 2031-05-14 00:10:00 to 2031-05-14 00:12:03, "
+        "the longest time: no answer for 19 s. Then it was ok again."
     ]
     figures = report.figures
     assert (figures.incidents, figures.outages, figures.trouble_ms) == (1, 2, 29_000)

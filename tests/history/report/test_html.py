@@ -42,14 +42,14 @@ def test_the_first_page_has_five_figures_and_those_of_the_time_before(report: Re
 def test_a_sentence_for_each_of_the_worst_three_says_what_when_how_bad_and_whether_it_is_over(report: Report) -> None:
     known = [text_of(item) for item in section_of(parsed(as_html(report)), "worst").iter("li")]
     assert known == [
-        "all of prod was down for 20m, from 2031-05-17 10:00 to 2031-05-17 10:20: connection refused. Then it was ok "
-        "again.",
-        "emails · prod was stalled for 1h 0m, from 2031-05-17 20:00 to 2031-05-17 21:00: 3,020 messages were ready, "
-        "and nobody received any for 1h 0m. Its depth reached 276 messages. 216 messages were affected. Then it was ok "
-        "again.",
-        "orders · prod was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00: arrivals exceeded deletes by "
-        "2.6/s for 4h 0m. Its depth reached 38,400 messages. At least 151,200 messages were affected. It was ok again "
-        "30m later.",
+        "all of prod was down for 20m, from 2031-05-17 10:00:00 to 2031-05-17 10:20:00: connection refused. Then it "
+        "was ok again.",
+        "emails · prod was stalled for 1h 0m, from 2031-05-17 20:00:00 to 2031-05-17 21:00:00: 3,020 messages were "
+        "ready, and nobody received any for 1h 0m. Its depth reached 276 messages. 216 messages were affected. Then "
+        "it was ok again.",
+        "orders · prod was growing for 4h 0m, from 2031-05-17 14:00:00 to 2031-05-17 18:00:00: arrivals exceeded "
+        "deletes by 2.6/s for 4h 0m. Its depth reached 38,400 messages. At least 151,200 messages were affected. It "
+        "was ok again 30m later.",
     ]
 
 
@@ -61,7 +61,7 @@ def test_the_timeline_has_a_row_for_each_queue_and_a_letter_for_each_verdict(rep
         "bar v-aged", "bar v-down", "bar v-growing", "bar v-poisoned", "bar v-stalled",
     ]  # fmt: skip
     growing = next(bar for bar in bars if "growing" in bar.attrib["class"])
-    assert growing.findtext("title") == "G growing 2031-05-17 14:00, 4h 0m"
+    assert growing.findtext("title") == "G growing 2031-05-17 14:00:00, 4h 0m"
     assert float(growing.attrib["width"]) == pytest.approx((960 - 236 - 124) * 4 / 24, abs=0.2)
     texts = [text.text for text in picture.iter("text") if text.attrib.get("class") != "tick"]
     assert texts == [
@@ -75,15 +75,15 @@ def test_each_queue_in_trouble_has_a_card_the_worst_first(report: Report) -> Non
     root = parsed(as_html(report))
     cards = [section for section in root.iter("section") if section.attrib["id"].startswith("queue-")]
     assert [(text_of(card[0]), text_of(card[1])) for card in cards] == [
-        ("emails · prod", "S stalled, A aged: 1h 30m"),
-        ("orders · prod", "G growing: 4h 0m"),
-        ("invoices · prod", "P poisoned: 1h 59m"),
+        ("emails · prod", "S stalled, A aged: 1h 30m · depth up to 109"),
+        ("orders · prod", "G growing: 4h 0m · depth up to 50,128"),
+        ("invoices · prod", "P poisoned: 1h 59m · depth up to 31"),
     ]
     (picture,) = cards[1].iter("svg")
     labels = [text.text for text in picture.iter("text") if text.attrib.get("class") == "label"]
     assert labels == ["messages stored", "oldest ready, min", "messages a second"]
     described = picture.findtext("desc") or ""
-    assert "Depth between 160 and 38,560, highest at 2031-05-17 16:00, 160 at the end. There is 1 gap" in described
+    assert "Mean depth between 160 and 38,560, highest at 2031-05-17 16:00, 160 at the end. There is 1 gap" in described
     assert "Arrivals between 4.0/s and 27.0/s, highest at 2031-05-17 23:00" in described
 
 
@@ -96,7 +96,7 @@ def test_a_gap_is_no_line_in_the_picture(report: Report) -> None:
 def test_the_tables_tell_incidents_queues_poison_advice_forecasts_and_unusual_hours(report: Report) -> None:
     root = parsed(as_html(report))
     assert rows_of(section_of(root, "incidents"))[3] == [
-        "05-17 14:00", "orders · prod", "G growing", "4h 0m", "05-17 18:30", "38,400", "151,200 or more",
+        "05-17 14:00:00", "orders · prod", "G growing", "4h 0m", "05-17 18:30:00", "38,400", "151,200 or more",
         "arrivals exceeded deletes by 2.6/s for 4h 0m",
     ]  # fmt: skip
     assert rows_of(section_of(root, "incidents"))[5][3:5] == ["1h 59m or more", "ongoing"]
@@ -104,8 +104,8 @@ def test_the_tables_tell_incidents_queues_poison_advice_forecasts_and_unusual_ho
         "orders · prod", "1", "4h 0m", "3,568", "50,128", "16m", "15.5", "14.5", "66,030",
     ]  # fmt: skip
     assert rows_of(section_of(root, "poison"))[1] == [
-        "invoices · prod", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g", "11 times", "05-17 22:00", "05-17 19:00", "214 B",
-        "gone",
+        "invoices · prod", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g", "11 times", "05-17 22:00:00", "05-17 19:00:00",
+        "214 B", "gone",
     ]  # fmt: skip
     assert rows_of(section_of(root, "advice"))[1][:6] == ["invoices · prod", "30 s", "90 s", "24.0 %", "1m 24s", "410"]
     assert rows_of(section_of(root, "forecasts"))[1:] == [
@@ -129,7 +129,7 @@ def test_some_queues_alone_can_be_told_of(analysis_folder: Path) -> None:
     known = gather(Analysis(analysis_folder), TimeRange(START_MS, END_MS), [WEBHOOKS], title="A quiet <week>")
     root = parsed(as_html(known))
     assert root.findtext("head/title") == "A quiet <week>"
-    assert text_of(section_of(root, "queue-1")) == "webhooksno trouble"
+    assert text_of(section_of(root, "queue-1")) == "webhooksno trouble · depth up to 55"
     assert "No queue was in trouble in this time range." in text_of(section_of(root, "timeline"))
     assert "orders" not in text_of(root)
 

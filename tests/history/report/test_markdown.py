@@ -44,7 +44,7 @@ def test_it_tells_what_the_page_tells(report: Report) -> None:
         "Unusual hours", "About this report",
     ]  # fmt: skip
     known = _text(root)
-    assert "orders · prod was growing for 4h 0m, from 2031-05-17 14:00 to 2031-05-17 18:00" in known
+    assert "orders · prod was growing for 4h 0m, from 2031-05-17 14:00:00 to 2031-05-17 18:00:00" in known
     figures, incidents, *_ = root.iter("table")
     assert [_text(row[0]) for row in figures.iter("tr")][1:] == ["99.30 %", "5", "7h 49m", "30m / 4h 30m", "66,030"]
     assert [_text(row[2]) for row in incidents.iter("tr")][1:] == [
@@ -58,8 +58,12 @@ def test_charts_are_lines_of_text_of_one_width(report: Report) -> None:
     for rows in charts:
         assert {len(row.split(" most: ")[0]) for row in rows} == {13 + 64}
     orders = charts[2]
-    assert orders[0].startswith("depth        ▂▂")
-    assert orders[0].endswith("most: 38,560")
+    assert orders[0].startswith("mean depth   ▂▂")
+    # As in the table of queues: the line consists of means, of which the highest is 38,560.
+    assert orders[0].endswith("most: 50,128")
+    assert orders[2].endswith("most: 27.0/s over 1m")
+    # As the sentence below it.
+    assert charts[0][0].endswith("most: 50,128 to 50,323")
     assert "▇" in orders[0]
     assert orders[-1].startswith("UTC          2031-05-17 00:00")
     assert orders[-1].endswith("2031-05-18 00:00")

@@ -142,8 +142,9 @@ def test_a_report_has_the_service_levels_and_what_used_their_budgets(analysis_fo
         ["orders · prod", "age p99 < 10m", "99 % of 28d", "98.3 %", "-65 %"],
         ["emails · prod", "stalled < 1m", "99 % of 28d", "98.9 %", "-6 %"],
     ]
-    assert "emails · prod, stalled < 1m: its error budget was used by 2031-05-17 20:00 (stalled for 1h 0m, 106 %)." in (
-        text_of(section)
+    assert (
+        "emails · prod, stalled < 1m: its error budget was used by 2031-05-17 20:00:00 (stalled for 1h 0m, 106 %)."
+        in (text_of(section))
     )
 
 

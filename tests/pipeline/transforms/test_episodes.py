@@ -69,6 +69,13 @@ CASES: dict[str, list[Row]] = {
         run("ok", 16 * S + 500, 52 * S, queue=None, continues=False),
         run("ok", 53 * S, 60 * S, continues=False),
     ],
+    "answered shortly before": [
+        run("ok", 0, 5 * S, queue=None, continues=False),
+        run("down", 11 * S, 16 * S, told="no answer", continues=False),
+        run("ok", 17 * S, 20 * S, queue=None, continues=False),
+        run("down", 81 * S, 81 * S, told="no answer", continues=False),
+        run("ok", 82 * S, 90 * S, queue=None, continues=False),
+    ],
     "no queues are left": [
         run("stalled", 0, 9 * S, peak_ready=1),
         run("ok", 0, 20 * S, queue=None, continues=False),
@@ -231,6 +238,16 @@ def test_an_episode_ends_where_that_is_known(
 )  # fmt: skip
 def test_a_cause_is_one_sentence(found: Mapping[str, list[Row]], case: str, expected: list[str]) -> None:
     assert [row["cause"] for row in found[case]] == expected
+
+
+def test_an_outage_has_its_bounds_if_they_are_known(found: Mapping[str, list[Row]]) -> None:
+    names = ("start_ms", "end_ms", "answered_ms", "failed_ms")
+
+    assert of(found["answered shortly before"], *names) == [
+        (11 * S, 17 * S, 5 * S, 16 * S),
+        (81 * S, 82 * S, None, 81 * S),
+    ]
+    assert of(found["over"], *names[2:]) == [(None, None)]
 
 
 def test_peaks_and_messages_affected(found: Mapping[str, list[Row]]) -> None:
