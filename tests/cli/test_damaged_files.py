@@ -67,7 +67,7 @@ def small_analysis(out: Path) -> Made:
         place = {**named(ref)}
         seen = {"first_seen_ms": from_ms, "last_seen_ms": to_ms - 60_000, "is_there": True}
         made.add("poison", {**place, "id": "x" * 32, "sent_ms": from_ms, "fr_ms": from_ms, "rc": 9, "size": 5, **seen})
-        made.add("advice", {**place, "vt_s": 30.0, "received": 9, "expired_share": 0.5, "holding_ms_p99": 9e4,
+        made.add("advice", {**place, "vt_s": 30.0, "receives": 9, "redeliveries": 5,
                             "advised_vt_s": 90.0, "told": "raise it"})  # fmt: skip
         made.add("forecast", {**place, "metric": "depth", "at_ms": to_ms, "value": 9.0, "slope_s": 0.5, "hours": 6,
                               "limit": 1e5, "reaches_ms": to_ms + HOUR_MS, "told": "it grows"})  # fmt: skip

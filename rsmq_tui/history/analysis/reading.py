@@ -464,9 +464,9 @@ class Analysis(Tables):
         return tuple(sorted(found, key=lambda poison: (-poison.rc, poison.first_seen_ms, poison.ref, poison.id)))
 
     def advice(self, queues: Chosen = None) -> tuple[Advice, ...]:
-        """Return the advice on the vt of queues, the greatest share of expired messages first."""
-        found = self._values(Advice, schema.ADVICE, None, queues, received=0, told="")
-        return tuple(sorted(found, key=lambda advice: (-(advice.expired_share or 0.0), advice.ref)))
+        """Return the advice on the vt of queues, the greatest share of redeliveries first."""
+        found = self._values(Advice, schema.ADVICE, None, queues, told="")
+        return tuple(sorted(found, key=lambda advice: (-(advice.redelivered or 0.0), advice.ref)))
 
     def forecasts(self, queues: Chosen = None) -> tuple[Forecast, ...]:
         """Return the forecasts, those that reach a limit soonest first."""

@@ -207,15 +207,19 @@ class Poison:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The advice on a queue's vt; ``told`` is its sentence."""
+    """The advice on a queue's vt: how many of all receives were redeliveries; ``told`` is its sentence."""
 
     ref: QueueRef
     vt_s: float | None
-    received: int
-    expired_share: float | None
-    holding_ms_p99: float | None
+    receives: int | None
+    redeliveries: int | None
     advised_vt_s: float | None
     told: str
+
+    @property
+    def redelivered(self) -> float | None:
+        """The share of receives that were redeliveries."""
+        return self.redeliveries / self.receives if self.redeliveries is not None and self.receives else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,9 @@ def overviews(report: Report) -> tuple[Overview, ...]:
     no_advice = "No advice: advice needs inventories of messages (rsmq-tui record --messages 5m)."
     no_forecast = "No forecast was made in this time range that reaches a limit."
     no_anomaly = "There were no unusual hours; finding them needs some weeks of history."
-    from_all = "From all inventories of the history." if report.advice else ""
+    from_all = (
+        "From the whole history: receives by their counters, holding times by inventories." if report.advice else ""
+    )
     return (
         Overview("incidents", "Incidents", "", _incidents_table(report), "No queue was in trouble in this time range."),
         Overview("queues", "Queues", "", _queues_table(report), "The analysis contains no queues."),
@@ -151,13 +153,13 @@ def _poison_table(report: Report) -> Table:
 def _advice_table(report: Report) -> Table:
     rows = [
         (
-            report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s),
-            UNKNOWN if one.expired_share is None else f"{100 * one.expired_share:.1f} %",
-            duration(one.holding_ms_p99), compact(one.received), printable(one.told, words.CAUSE_MAX),
+            report.name(one.ref), seconds(one.vt_s), seconds(one.advised_vt_s), count(one.receives),
+            count(one.redeliveries), UNKNOWN if one.redelivered is None else f"{100 * one.redelivered:.1f} %",
+            printable(one.told, words.CAUSE_MAX),
         )
         for one in report.advice
     ]  # fmt: skip
-    titles = ("Queue", "vt", "Advised", "Visible again", "99 % deleted within", "Received", "Advice")
+    titles = ("Queue", "vt", "Advised", "Receives", "Redeliveries", "Share", "Advice")
     return _table(titles, rows, _OTHERS, code={0}, right={1, 2, 3, 4, 5})
 
 

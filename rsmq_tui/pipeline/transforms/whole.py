@@ -1,9 +1,11 @@
 """All tables over all days, from the tables by day: advice, forecasts, and the incidents of the episodes.
 
-Advice is the visibility timeout that covers the holding times of messages. A holding time is from the first receive
-until the delete. For a message that became visible again it includes the wait for the next receive, so the advice is
-rather too long. Holding times are as precise as inventories are close. There is no advice if it would be near their
-error; then it says which time between inventories would do.
+Advice is the visibility timeout that covers the holding times of messages. There is one if more than 1 % of the
+receives were redeliveries, by the counters, and these are in several hours: one crash of a consumer says nothing of the
+vt. A holding time is from the first receive until the delete, of the messages in inventories. These are mostly those
+held longest, and for a message that became visible again it includes the wait for the next receive: the advice is
+rather too long, and covers more. Holding times are as precise as inventories are close. There is no advice if it would
+be near their error; then it says which time between inventories would do.
 
 A forecast says when a queue reaches its limit, by a least-squares line through its last hours. It counts as growth if a
 one-sided t-test of the correlation gives less than 5 %, so a queue that only fluctuates, or jumped once, does not grow.
@@ -121,17 +123,29 @@ KNOWN_MIN = 20
 ERRORS_MIN = 3
 """The minimum holding time for an advice, in errors: the true one is then between two thirds of it and four thirds."""
 
+AGAIN_HOURS_MIN = 3
+"""The minimum number of hours with redeliveries for an advice: what one crash leaves is in two of them at most."""
+
 _COVERED = 99
-_EXPIRED_MAX = 0.01
+_AGAIN_MAX = 0.01
 
 
 def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     """Return the table ``advice``, from ``lifecycle`` and ``rollup_1h`` of all days, for queues with inventories.
 
-    If hardly any message became visible again, the current vt is enough: holding times from inventories hours apart are
-    less precise than that.
+    How many messages came back is derived from the counters of receives, not from inventories, which mostly show what
+    is held for long. If hardly any did, the current vt is enough.
     """
-    attributes = hours.where(sf.col("queue").isNotNull()).groupBy(*QUEUE).agg(last_known("vt_s"))
+    counted = (
+        hours.where(sf.col("queue").isNotNull())
+        .groupBy(*QUEUE)
+        .agg(
+            last_known("vt_s"),
+            sf.try_sum("receives").alias("receives"),
+            sf.try_sum("redeliveries").alias("redeliveries"),
+            sf.count_if(sf.col("redeliveries") > 0).alias("again_hours"),
+        )
+    )
     found = (
         lifecycle.groupBy(*QUEUE)
         .agg(
@@ -139,7 +153,7 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
             sf.sum("final_expired").alias("expired"),
             sf.collect_list(sf.struct(sf.col("holding_ms_known").alias("known"), "holding_error_ms")).alias("days"),
         )
-        .join(attributes, on=list(QUEUE), how="left")
+        .join(counted, on=list(QUEUE), how="left")
         .join(merged(lifecycle, QUEUE, "holding_ms_quantiles", "holding_ms_known", _COVERED), list(QUEUE), "left")
     )
     known = found.withColumns(
@@ -147,6 +161,7 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
             "known": sf.coalesce("merged_known", sf.lit(0)),
             "holding_ms_p99": sf.col("merged"),
             "expired_share": sf.when(sf.col("received") > 0, sf.col("expired") / sf.col("received")),
+            "again_share": sf.when(sf.col("receives") > 0, sf.col("redeliveries") / sf.col("receives")),
         }
     )
     # Days with less than 1 % of the messages do not decide what covers 99 %.
@@ -155,42 +170,59 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     is_clear = p99_ms >= error_ms * ERRORS_MIN
     most_ms = sf.when(is_clear, p99_ms).otherwise(p99_ms + error_ms)
     covering_s = sf.ceil(sf.col("most_ms") / 1000).cast("double")
-    advised_s = sf.when(_is_enough(), sf.least(covering_s, sf.col("vt_s"))).when(is_clear | _is_covered(), covering_s)
     # At that distance a holding time of vt, or of what messages are held at least, is clear, or vt covers it.
     every_s = sf.greatest(sf.col("vt_s"), (p99_ms - error_ms) / 1000, sf.lit(2.0)) / 2
+    is_wanted = _came_back_often() & (sf.col("known") >= KNOWN_MIN) & is_clear & ~_is_covered()
     advised = (
         known.withColumn("error_ms", sf.coalesce(sf.array_max(counting["holding_error_ms"]), sf.lit(0.0)))
         .withColumn("most_ms", most_ms)
-        .withColumn("advised_vt_s", sf.when(sf.col("known") >= KNOWN_MIN, advised_s))
+        .withColumn("advised_vt_s", sf.when(is_wanted, covering_s))
         .withColumn("every_s", sf.floor(every_s).cast("double"))
     )
     return conform(advised.withColumn("told", _advice_text()), ADVICE)
 
 
 def _advice_text() -> Column:
-    vt_s, advised_s, expired = sf.col("vt_s"), sf.col("advised_vt_s"), sf.coalesce("expired_share", sf.lit(0.0))
-    came_back = joined(share(expired), " of ", plural(sf.col("received"), "received message"), " became visible again")
-    covers = joined("vt ", seconds(vt_s), " covers 99 % of the holding times")
-    now = sf.coalesce(joined(" (now ", seconds(vt_s), ")"), sf.lit(""))
-    would_cover = joined("; a vt of ", seconds(advised_s), now, " would cover 99 %")
-    is_enough = joined("vt ", seconds(vt_s), " is enough: ", came_back)
-    too_far = joined("; inventories every ", seconds(sf.col("every_s")), " would show which vt covers 99 %")
+    again, receives = sf.col("redeliveries"), sf.col("receives")
+    number = sf.when(again == 0, "none").otherwise(joined("about ", count(again)))
+    of_all = sf.when(again == 0, "").otherwise(joined(" (", share(sf.col("again_share")), ")"))
+    came_back = joined(number, " of ", plural(receives, "receive"), of_all, " redelivered a message")
+    vt = joined("vt ", seconds(sf.col("vt_s")))
+    now = sf.coalesce(joined(" (now ", seconds(sf.col("vt_s")), ")"), sf.lit(""))
+    is_once = sf.col("again_hours") < AGAIN_HOURS_MIN
     return (
-        sf.when(sf.col("known") < KNOWN_MIN, joined("not enough data (", count(sf.col("known")), " completed)"))
-        .when(advised_s.isNull(), joined(came_back, " before they were deleted", too_far))
-        .when(_is_covered() & (expired > 0), joined(covers, ", but ", came_back))
-        .when(_is_covered(), covers)
-        .when(_is_enough(), is_enough)
-        .otherwise(joined(came_back, " before they were deleted", would_cover))
+        sf.when(~(receives > 0) | sf.col("again_share").isNull(), "no receive was counted")
+        .when(sf.col("again_share") <= _AGAIN_MAX, sf.coalesce(joined(vt, " is enough: ", came_back), came_back))
+        .when(is_once, joined(came_back, ", in two hours at most: too seldom to tell a low vt from a crash"))
+        .when(
+            sf.col("known") < KNOWN_MIN,
+            joined(came_back, "; too few were seen in inventories (", count(sf.col("known")), ") to advise a vt"),
+        )
+        .when(_is_covered(), joined(came_back, ", but hardly any was held longer than ", vt, ": consumers may crash"))
+        .when(
+            sf.col("advised_vt_s").isNull(),
+            joined(came_back, "; inventories every ", seconds(sf.col("every_s")), " would show which vt is enough"),
+        )
+        .otherwise(
+            joined(
+                came_back,
+                "; if no consumer crashed, a vt of ",
+                seconds(sf.col("advised_vt_s")),
+                now,
+                " would cover 99 % or more",
+            )
+        )
     )
 
 
+def _came_back_often() -> Column:
+    """Return whether so many messages came back, and at so many times, that the vt may be too low."""
+    is_often = (sf.col("again_share") > _AGAIN_MAX) & (sf.col("again_hours") >= AGAIN_HOURS_MIN)
+    return sf.coalesce(is_often, sf.lit(False))
+
+
 def _is_covered() -> Column:
-    return sf.col("most_ms") <= sf.col("vt_s") * 1000
-
-
-def _is_enough() -> Column:
-    return sf.coalesce((sf.col("expired_share") <= _EXPIRED_MAX) & sf.col("vt_s").isNotNull(), sf.lit(False))
+    return sf.coalesce(sf.col("most_ms") <= sf.col("vt_s") * 1000, sf.lit(False))
 
 
 def share(value: Column) -> Column:

@@ -206,16 +206,16 @@ POISON_COLUMNS: tuple[Column[Poison, PastContext], ...] = (
 
 
 def _share(row: Advice, _: PastContext) -> Piece:
-    return (UNKNOWN, "muted") if row.expired_share is None else (f"{100 * row.expired_share:.1f}%", "")
+    return (UNKNOWN, "muted") if row.redelivered is None else (f"{100 * row.redelivered:.1f}%", "")
 
 
 ADVICE_COLUMNS: tuple[Column[Advice, PastContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("vt", "VT", 8, lambda row, _: (seconds(row.vt_s), ""), right=True),
     Column("advised", "ADVISED", 8, lambda row, _: (seconds(row.advised_vt_s), "strong"), right=True),
-    Column("expired", "CAME BACK", 9, _share, drop=1, right=True),
-    Column("held", "P99 HELD", 8, lambda row, _: (duration(row.holding_ms_p99), ""), drop=3, right=True),
-    Column("received", "RECEIVED", 8, lambda row, _: (compact(row.received), ""), drop=4, right=True),
+    Column("again", "AGAIN", 7, lambda row, _: (compact(row.redeliveries), ""), drop=3, right=True),
+    Column("share", "SHARE", 7, _share, drop=1, right=True),
+    Column("receives", "RECEIVES", 8, lambda row, _: (compact(row.receives), ""), drop=4, right=True),
     Column("told", "ADVICE", 16, lambda row, _: (row.told, "muted"), drop=2, grow=True),
 )
 

@@ -107,7 +107,7 @@ def test_the_tables_tell_incidents_queues_poison_advice_forecasts_and_unusual_ho
         "invoices · prod", "hocx8qopw1aQ0zR7cK2mV5nB8xL4jD2g", "11 times", "05-17 22:00:00", "05-17 19:00:00",
         "214 B", "gone",
     ]  # fmt: skip
-    assert rows_of(section_of(root, "advice"))[1][:6] == ["invoices · prod", "30 s", "90 s", "24.0 %", "1m 24s", "410"]
+    assert rows_of(section_of(root, "advice"))[1][:6] == ["invoices · prod", "30 s", "90 s", "410", "98", "23.9 %"]
     assert rows_of(section_of(root, "forecasts"))[1:] == [
         [
             "orders · prod",
@@ -196,7 +196,10 @@ def test_damaged_numbers_do_not_keep_a_report_from_being_written(tmp_path: Path)
     made.add("rollup_1h", bucket(ORDERS, START_MS, HOUR_MS, depth=float("inf"), oldest_ready_age_ms=1e300),
              bucket(ORDERS, START_MS + HOUR_MS, HOUR_MS, depth=float("nan"), arrivals_s=1e15))  # fmt: skip
     made.add("episodes", episode(PROD, "orders", "aged", -(2**60), 2**62, peak_age_ms=2**62, affected=-3))
-    made.add("advice", {**named(ORDERS), "vt_s": float("nan"), "advised_vt_s": float("-inf"), "expired_share": 1e300})
+    made.add(
+        "advice",
+        {**named(ORDERS), "vt_s": float("nan"), "advised_vt_s": float("-inf"), "receives": 0, "redeliveries": 1 << 62},
+    )
     made.publish()
     analysis = Analysis(tmp_path)
     parsed(as_html(gather(analysis, DAY)))
