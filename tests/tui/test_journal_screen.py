@@ -111,6 +111,25 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(
         await wait_for_screen(pilot, QueueScreen)
 
 
+async def test_what_could_not_be_undone_is_counted(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("asterisk", "plus")
+        await fill(pilot, seconds="10m")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("hidden 5,")
+        orders.queues.delete_message("orders", orders.ids("orders")[0])
+        screen = await _journal(pilot, 1)
+        await says(pilot, "undo applies to 4 of 5; 1 changed since")
+        await pilot.press("u")
+        await asked(pilot)
+        await say_yes(pilot)
+        assert "skipped 1 " in await made(pilot)
+        await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
+        await says(pilot, "part undone")
+        await pilot.press("G")
+        await says(pilot, "undone by 2, except for 1 of 5; U makes it again")
+
+
 async def test_a_change_of_another_server_is_shown_and_not_undone(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("x")

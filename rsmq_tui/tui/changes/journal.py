@@ -47,6 +47,13 @@ class _Context:
         """Return whether a change is an undo, not a redo."""
         return UndoChain.of(change, self.changes.get).is_undo
 
+    def not_undone(self, change: Change) -> int:
+        """Return how many of what a change has done its undo has skipped, or failed to undo; 0 if it is not undone."""
+        undos = [one for one in self.changes.values() if one.undoes == change.change and one.touched]
+        if change.state is not State.UNDONE or not any(one.skipped + one.failed for one in undos):
+            return 0
+        return max(0, change.done - sum(one.done for one in undos))
+
 
 def _when(change: Change, context: _Context) -> Piece:
     return (
@@ -62,6 +69,11 @@ def _what(change: Change, context: _Context) -> Piece:
     return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
 
 
+def _state(change: Change, context: _Context) -> Piece:
+    words = "part undone" if context.not_undone(change) else change.state
+    return words, _TOKENS.get(change.state, "")
+
+
 def _failed(change: Change, _: _Context) -> Piece:
     return count(change.failed), "alarm" if change.failed else "muted"
 
@@ -73,7 +85,7 @@ def _queue(change: Change) -> str:
 _COLUMNS: tuple[Column[Change, _Context], ...] = (
     Column("change", "NO.", 5, lambda change, _: (str(change.change), "strong"), right=True),
     Column("when", "WHEN", 8, _when, grow=True),
-    Column("state", "STATE", 11, lambda change, _: (change.state, _TOKENS.get(change.state, ""))),
+    Column("state", "STATE", 11, _state),
     Column("done", "DONE", 9, lambda change, _: (count(change.done), ""), right=True),
     Column("skipped", "SKIPPED", 7, lambda change, _: (count(change.skipped), "muted"), drop=2, right=True),
     Column("failed", "FAILED", 6, _failed, drop=3, right=True),
@@ -239,7 +251,11 @@ class JournalScreen(DashboardScreen):
         if original is not None:
             again = f"change {original} was made again by {first if is_undone else last}"
             return f"{again}, and undone by {last}" if is_undone else again
-        return f"undone by {last}; U makes it again" if is_undone else f"undone by {first}, and made again by {last}"
+        if not is_undone:
+            return f"undone by {first}, and made again by {last}"
+        left = self._cells.not_undone(change)
+        less = f", except for {count(left)} of {count(change.done)}" if left else ""
+        return f"undone by {last}{less}; U makes it again"
 
     @property
     def _now_ms(self) -> int:
