@@ -86,9 +86,9 @@ def test_a_restart_and_the_queues_that_were_lost_in_it_are_in_the_report(tmp_pat
     assert found(analysis) == (Restart(SERVER, UP_MS, True, 2, 1_234),)
     report = gather(Analysis(tmp_path), SPAN)
     assert restarts(report) == [
-        f"{NAME}prod{END} was restarted at 2031-05-14 03:12. 2 queues with 1,234 messages were lost."
+        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 2 queues with 1,234 messages were lost."
     ]
-    assert "## Restarts\n\n- `prod` was restarted at 2031-05-14 03:12." in as_markdown(report)
+    assert "## Restarts\n\n- `prod` was restarted at 2031-05-14 03:12:00." in as_markdown(report)
     assert 'id="restarts"' in as_html(report)
     assert found(analysis, chosen=[EMAILS]) == (Restart(SERVER, UP_MS, True, 1, 34),)
 
@@ -105,7 +105,7 @@ def test_what_was_gone_before_a_restart_was_not_lost_in_it(tmp_path: Path) -> No
 
     assert found(analysis) == (Restart(SERVER, UP_MS, True),)
     report = gather(Analysis(tmp_path), SPAN)
-    assert restarts(report) == [f"{NAME}prod{END} was restarted at 2031-05-14 03:12."]
+    assert restarts(report) == [f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00."]
 
 
 def test_a_restart_between_two_polls_has_no_outage(tmp_path: Path) -> None:
@@ -125,7 +125,9 @@ def test_a_restart_between_two_polls_has_no_outage(tmp_path: Path) -> None:
 
     assert found(analysis) == (Restart(SERVER, UP_MS, True, 1, 1),)
     report = gather(Analysis(tmp_path), SPAN)
-    assert restarts(report) == [f"{NAME}prod{END} was restarted at 2031-05-14 03:12. 1 queue with 1 message was lost."]
+    assert restarts(report) == [
+        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 1 queue with 1 message was lost."
+    ]
 
 
 def test_of_a_server_that_was_not_polled_since_nothing_is_known_to_be_lost(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_another_server_that_ran_before_is_a_failover(tmp_path: Path) -> None:
         (UP_MS + 8 * MINUTE_MS + 30_000, False),
     ]
     report = gather(Analysis(tmp_path), SPAN)
-    assert restarts(report)[0] == f"Another server took over for {NAME}prod{END} at 2031-05-14 03:12."
+    assert restarts(report)[0] == f"Another server took over for {NAME}prod{END} at 2031-05-14 03:12:00."
 
 
 def test_many_restarts_are_counted(tmp_path: Path) -> None:
