@@ -54,6 +54,9 @@ def terms(text: str) -> tuple[Term, ...]:
         ('{"a":1}', Term("body", ":", '{"a":1}')),
         ("rc", Term("body", ":", "rc")),
         ("ümlaut", Term("body", ":", "ümlaut")),
+        ("or", Term("body", ":", "or")),
+        (" not ", Term("body", ":", "not")),
+        ("!and", Term("body", ":", "and", inverted=True)),
         ("jsonish", Term("body", ":", "jsonish")),
         ("json", Term("json", "")),
         ("json.a.b", Term("json", "", path=("a", "b"))),
@@ -70,6 +73,11 @@ def test_one_term(text: str, term: Term) -> None:
 
 def test_several_terms_and_any_space() -> None:
     assert [term.field for term in terms('  state:ready\trc>=5\n "a b"  json.x ')] == ["state", "rc", "body", "json"]
+
+
+@pytest.mark.parametrize("text", ['rc>=5 "or"', "rc>=5 body:or", "rc>=5 !or", "rc>=5 order", "rc>=5 nor"])
+def test_words_that_only_look_like_operators_are_searched_for(text: str) -> None:
+    assert [term.field for term in terms(text)] == ["rc", "body"]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -122,6 +130,14 @@ def test_only_what_is_needed_is_asked_for(text: str, counts: bool, bodies: bool)
         ("rc>=5 OR age>1m", "OR", "there is no OR: a space means AND, ! negates a term; to look for the text"),
         ("rc>=5 AND age>1m", "AND", "write a space in place of AND"),
         ("NOT rc>=5", "NOT", "write ! right before the term"),
+        ("OR", "OR", "there is no OR"),
+        ("rc>=5 or age>1m", "or", "there is no OR: a space means AND, ! negates a term"),
+        ("!json.n=5 or !json.n=6", "or", 'quote it: "or"'),
+        ("rc>=5 Or", "Or", "there is no OR"),
+        ("rc>=5 || age>1m", "||", "there is no OR"),
+        ("one and two", "and", "write a space in place of AND"),
+        ("rc>=5 && age>1m", "&&", "write a space in place of AND"),
+        ("not rc>=5", "not", "write ! right before the term"),
         ("rc>1 !", "!", "right after it"),
         ("! rc>1", "!", "right after it"),
         ("json.=1", ".=1", "a key comes after the dot"),

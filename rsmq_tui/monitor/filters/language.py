@@ -218,13 +218,18 @@ _FOREIGN = {
     "AND": "write a space in place of AND",
     "NOT": "write ! right before the term in place of NOT",
 }
+_SAME_AS = {"||": "OR", "&&": "AND"}
 
 
-def _meant_by(word: str) -> str | None:
-    """Return what to write in place of a word that is probably meant as an operator; None for other words."""
+def _meant_by(word: str, *, is_alone: bool) -> str | None:
+    """Return what to write in place of a word that is probably meant as an operator; None for other words.
+
+    Beside other terms, or, and and not in lower case are meant so too; alone, or after !, they are searched for.
+    """
     if _OPERATOR.fullmatch(word):
         return f"write {word} without spaces around it: age>10m"
-    return _FOREIGN.get(word)
+    name = _SAME_AS.get(word, word)
+    return _FOREIGN.get(name if is_alone else name.upper())
 
 
 class _Reader:
@@ -257,7 +262,9 @@ class _Reader:
         operator = _OPERATOR.match(self._text, name.end()) if name else None
         if name is None or operator is None:
             start, word = self._at, self._value()
-            if (meant := _meant_by(word)) is not None:
+            others = self._text[: self._start] + self._text[self._at :]
+            is_alone = start > self._start or not others.strip()
+            if (meant := _meant_by(word, is_alone=is_alone)) is not None:
                 self._fail(f"{meant}; to look for the text in bodies, quote it: {quoted(word)}", start, self._at)
             return Term("body", ":", word)
         if known not in _OPERATORS:
