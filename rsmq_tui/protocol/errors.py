@@ -169,6 +169,13 @@ _REPLIES = {
 
 _PACKAGE = f"{os.sep}rsmq_tui{os.sep}"
 
+_NO_PERMISSION = (
+    "has no permissions to",
+    "No permissions to access",
+    "The user executing the script can't ",
+    "ACL failure in script",
+)
+
 # Messages of the resolvers of Linux, macOS, musl and Windows.
 _UNKNOWN_HOST = (
     "name or service not known",
@@ -243,8 +250,8 @@ def _reply_code(error: BaseException, text: str) -> str:
             return code
     if isinstance(error, exceptions.RedisClusterException) and "same" in text and "slot" in text:
         return "CROSSSLOT"
-    # An error within a script does not begin with the code.
-    if "has no permissions to" in text or "No permissions to access" in text:
+    # An error within a script does not begin with the code, and Redis 6 and 7.0 have words of their own for it.
+    if any(words in text for words in _NO_PERMISSION):
         return "NOPERM"
     if "Authentication required" in text:
         return "NOAUTH"

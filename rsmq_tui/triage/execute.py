@@ -170,6 +170,7 @@ class ChangeRunner:
         self._editor = editor
         self._number = 0
         self._stopping = False
+        self._is_refused = False
         self._held: Step | None = None
         self._outcomes: list[tuple[int, str]] = []
         # Tokens of calls that were executed, or never will be, and whose outcomes are not on disk yet.
@@ -225,10 +226,17 @@ class ChangeRunner:
         self.is_kept = self.is_kept and not isinstance(error, JournalGoneError)
 
     async def finish(self) -> None:
-        """Record the end in the journal; raises ``JournalError``."""
+        """Record the end in the journal; raises ``JournalError``.
+
+        A change that the server refused before anything was done is removed from the journal.
+        """
         state = State.STOPPED if self.stopped else State.DONE
         await asyncio.to_thread(self.journal.record, self.change, self._outcomes)
         await self._forget([*self._forgettable, *self._ended, *self._announced])
+        if self._is_refused and not any(self.tally.counts.values()):
+            self.is_kept = not await asyncio.to_thread(self.journal.discard, self.change)
+            if not self.is_kept:
+                return
         await asyncio.to_thread(self.journal.finish, self.change, state, **self.tally.counts)
 
     def leave(self) -> None:
@@ -388,6 +396,7 @@ class ChangeRunner:
         try:
             return await self._editor.apply(entry.batch, entry.token)
         except _REFUSALS:
+            self._is_refused = True
             self._record_not_carried_out([entry])
             raise
         except SERVER_ERRORS:

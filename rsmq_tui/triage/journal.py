@@ -28,7 +28,7 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
-from rsmq_tui.triage.change import Change, Entry, State, Tally, UndoChain
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
 from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 from rsmq_tui.triage.scope import Preview
 
@@ -416,6 +416,16 @@ class Journal:
                     "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)",
                     (State.UNDONE, change),
                 )
+
+    def discard(self, change: int) -> bool:
+        """Remove a running change of which no batch was carried out, and return whether it was one."""
+        with self.file.explained(), self.file.transaction():
+            removed = self.file.db.execute(
+                "DELETE FROM changes WHERE change = ? AND state = 'running' AND NOT EXISTS"
+                " (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NOT ?)",
+                (change, NOT_CARRIED_OUT),
+            )
+            return removed.rowcount > 0
 
     def audit(self, change: int, write: Callable[[Change], None]) -> None:
         """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.

@@ -64,6 +64,41 @@ async def test_both_files_are_the_users_alone(triage: ChangeService, folder: Pat
     assert set(modes.values()) == {0o600}
 
 
+async def test_a_change_that_the_server_refused_before_anything_was_done_is_not_kept(
+    triage: ChangeService, client: Redis, folder: Path
+) -> None:
+    client.config_set("maxmemory", 1)
+    try:
+        refused = await done(triage, Send(queue="a", bodies=(b"y",)))
+    finally:
+        client.config_set("maxmemory", 0)
+
+    assert (refused.tally.done, refused.change) == (0, None)
+    assert refused.stopped is not None
+    assert "out of memory" in refused.stopped
+    assert audit_lines(folder) == []
+    with closing(Journal(file_of(folder))) as journal:
+        assert journal.changes() == []
+        unused = begun(journal)
+        assert journal.discard(unused)
+        journal.leave(unused)
+
+
+async def test_a_change_of_which_anything_was_or_may_have_been_done_is_not_discarded(
+    triage: ChangeService, folder: Path
+) -> None:
+    await done(triage, Delete(queue="a"))
+    with closing(Journal(file_of(folder))) as journal:
+        for change in (
+            "UPDATE changes SET state = 'done'",
+            "UPDATE changes SET state = 'running'",
+            "UPDATE batches SET outcome = NULL",
+        ):
+            with closing(sqlite3.connect(file_of(folder))) as db, db:
+                db.execute(change)
+            assert not journal.discard(1)
+
+
 async def test_what_is_old_is_dropped(triage: ChangeService, redis_url: str, folder: Path) -> None:
     for _ in range(2):
         await done(triage, Hide(queue="a", seconds=5))
