@@ -180,12 +180,44 @@ def test_sums_begin_where_the_memory_or_the_queue_does() -> None:
     assert trend.sums("q", NOW_MS + 40_000, 110, 104) == [Sums(40_000, 10, 4, whole=False)]
     assert trend.sums("q", NOW_MS + 60_000, 110, 104) == [Sums(60_000, 10, 4)]
     # It was created anew, and its counters are higher already.
-    assert trend.sums("q", NOW_MS + 40_000, 110, 104, NOW_MS + 20_000) == [Sums(10_000, 3, 1, whole=False)]
+    assert trend.sums("q", NOW_MS + 40_000, 110, 104, NOW_MS + 20_000) == [Sums(20_000, 110, 104, whole=False)]
     # A time of creation in the future is wrong.
     assert trend.sums("q", NOW_MS + 40_000, 110, 104, NOW_MS + 41_000) == [Sums(40_000, 10, 4, whole=False)]
     # It was created anew.
     _polled(trend, series, Sample(NOW_MS + 50_000, 0, 0, 2, 1))
     assert trend.sums("q", NOW_MS + 60_000, 5, 1) == [Sums(10_000, 3, 0, whole=False)]
+
+
+def test_all_that_was_sent_counts_since_a_queue_was_created() -> None:
+    trend = Trend()
+    trend.open_bucket(NOW_MS)
+    # It was created 200 ms before the poll that found it, and 200 messages were sent at once.
+    created_ms = NOW_MS + 9_800
+    series = trend.add_queue("q")
+    assert trend.sums("q", NOW_MS + 10_000, 200, 0, created_ms) == [Sums(200, 200, 0, whole=False)]
+    for second in range(10, 200, 5):
+        _polled(trend, series, Sample(NOW_MS + second * 1000, 200, 200, 200, 0))
+    assert trend.sums("q", NOW_MS + 30_000, 200, 0, created_ms) == [Sums(20_200, 200, 0, whole=False)]
+    # A span that is a little longer than a minute.
+    assert trend.sums("q", NOW_MS + 70_000, 200, 0, created_ms) == [
+        Sums(60_000, 0, 0),
+        Sums(60_200, 200, 0, whole=False),
+    ]
+    assert trend.sums("q", NOW_MS + 190_000, 201, 1, created_ms) == [
+        Sums(60_000, 1, 1),
+        Sums(180_200, 201, 1, whole=False),
+    ]
+
+
+def test_a_creation_long_before_the_first_poll_counts_only_in_spans_as_long() -> None:
+    trend = Trend()
+    series = trend.add_queue("q")
+    for second in (0, 30):
+        _polled(trend, series, Sample(NOW_MS + second * 1000, 0, 0, 500 + second, 500))
+    at_ms = NOW_MS + 40_000
+    since_poll = Sums(40_000, 40, 0, whole=False)
+    assert trend.sums("q", at_ms, 540, 500, at_ms - 1_800_000) == [since_poll, Sums(1_800_000, 540, 500, whole=False)]
+    assert trend.sums("q", at_ms, 540, 500, at_ms - 90 * 86_400_000) == [since_poll]
 
 
 def test_the_chart_keeps_an_hour_and_its_peaks() -> None:

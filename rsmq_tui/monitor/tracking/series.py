@@ -30,6 +30,8 @@ DAY_QUEUES = 1_000
 MARK_MS = 1_800_000
 MARKS = 49
 SUM_SPANS_MS = (60_000, 3_600_000, DAY_MS)
+# A sum since the creation of a queue is one of a span that is at most this many times shorter.
+_SPAN_EXCESS = 1.1
 # This many sums are kept unchanged; of older ones, the highest of each span of this length.
 TOTALS_FINE = 600
 TOTALS_COARSE_MS = 20_000
@@ -719,7 +721,8 @@ class Trend:
         """Return what was sent and received in about the last minute, hour and day, from the counters of now.
 
         A span is a little longer than that, or as long as the counters are known; spans that are the same are left
-        out. Nothing from before the queue was created counts: before ``created_ms``, or when counters were higher.
+        out. Nothing from before the queue was created counts: before ``created_ms``, when both counters were 0, or when
+        counters were higher.
         """
         series = self.series.get(name)
         if series is None:
@@ -727,7 +730,8 @@ class Trend:
         stored = zip(series.marks[::3], series.marks[1::3], series.marks[2::3], strict=True)
         buckets = zip(self.times_ms, series.totalsent, series.totalrecv, strict=False)
         begin_ms = 0 if created_ms is None or created_ms > at_ms else created_ms
-        known = [
+        known = [(begin_ms, 0, 0)] if begin_ms else []
+        known += [
             (int(at), int(one), int(other))
             for at, one, other in sorted([*stored, *buckets])
             if not isnan(one) and at >= begin_ms
@@ -740,8 +744,12 @@ class Trend:
                 break
             before = counters[0], counters[1]
             since.append((at, *before))
-        for span_ms in SUM_SPANS_MS if since else ():
-            at, one, other = next((each for each in since if each[0] <= at_ms - span_ms), since[-1])
+        for span_ms in SUM_SPANS_MS:
+            # The creation may be much longer ago.
+            near = [each for each in since if each[0] != begin_ms or at_ms - begin_ms <= span_ms * _SPAN_EXCESS]
+            if not near:
+                continue
+            at, one, other = next((each for each in near if each[0] <= at_ms - span_ms), near[-1])
             if at < at_ms and (not found or found[-1].span_ms != at_ms - at):
                 found.append(Sums(at_ms - at, sent - one, received - other, at <= at_ms - span_ms))
         return found
