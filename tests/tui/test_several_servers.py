@@ -69,6 +69,13 @@ class _Servers:
             yield pilot
 
 
+def _status(pilot: Pilot[None]) -> str:
+    status = pilot.app.screen.query_one(StatusLine)
+    # It looks at the clock twice a second; the clock is ours, so the look is too.
+    status.repaint()
+    return lines_of(status)[0]
+
+
 def _rows(pilot: Pilot[None]) -> list[tuple[str, str]]:
     return [(queue.place, queue.name) for queue in table_of(pilot).rows]
 
@@ -167,8 +174,29 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
         assert "◌ stale 3 s" in text_of(app_of(pilot))
         servers.play("test", [queue_of("orders", ready=73)])
         await until(pilot, lambda: "73" in text_of(app_of(pilot)), "the other is followed")
-        assert "● live" in text_of(app_of(pilot))
-        assert "✗ prod" in text_of(app_of(pilot)).splitlines()[0]
+        header = text_of(app_of(pilot)).splitlines()[0]
+        # Of the third, no poll has failed, but its numbers are as old.
+        assert "✗ prod" in header
+        assert "◌ look" in header
+        assert header.endswith("◌ 2 of 3 stale ")
+        servers.play("look", [queue_of("seen")])
+        await until(pilot, lambda: _status(pilot).endswith("✗ prod: stale 3 s "), "the header names the one")
+
+
+async def test_the_header_names_the_server_that_is_late_before_its_poll_has_failed() -> None:
+    servers = _Servers()
+    async with servers.opened() as pilot:
+        assert _status(pilot).endswith("● live ")
+        clock = servers.sources["prod"].clock
+        for _ in range(3):
+            clock.now_s += 1
+            servers.play("test", [queue_of("orders", ready=72)])
+            servers.play("look", [queue_of("seen")])
+            await settled(pilot)
+        await until(pilot, lambda: _status(pilot).endswith("◌ prod: stale 3 s "), "one is late")
+        assert "◌ prod " in _status(pilot)
+        clock.now_s += 3
+        await until(pilot, lambda: _status(pilot).endswith("◌ stale 3 s · waiting for the servers "), "all are late")
 
 
 async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -> None:

@@ -93,6 +93,37 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
 _LATE_S = 1.0
 
 
+def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
+    """Return whether the next numbers of a server are overdue, although no poll has failed yet."""
+    fresh_s = part.link.fresh_at_s
+    if dashboard.replay is not None or part.paused or fresh_s is None:
+        return False
+    # A poll may take twice as long as the last one.
+    due_s = part.interval_s + 2 * part.cost.poll_ms / 1000
+    return dashboard.clock() - fresh_s > due_s + _LATE_S
+
+
+# Pieces at the left of the status line with their ranks: of those that do not fit, the highest rank is dropped first.
+_Ranked = Sequence[tuple[int, Piece]]
+_NAME, _READ_ONLY, _SERVER, _ADDRESS, _COUNTS, _NOTE = range(6)
+
+
+def _width_of(ranked: _Ranked) -> int:
+    return cells_of(piece for _, piece in ranked)
+
+
+def _most_important(ranked: _Ranked, width: int) -> list[Piece]:
+    """Return the pieces that fit; the counts are dropped before the note if that is enough for it."""
+    kept = list(ranked)
+    without_counts = [(rank, piece) for rank, piece in ranked if rank != _COUNTS]
+    if kept[-1][0] == _NOTE and _width_of(kept) > width >= _width_of(without_counts):
+        kept = without_counts
+    while len(kept) > 1 and _width_of(kept) > width:
+        last = max(range(len(kept)), key=lambda index: (kept[index][0], index))
+        del kept[last]
+    return [piece for _, piece in kept]
+
+
 class StatusLine(Painted):
     """Shows the watched server on the left; round trip, cost, interval and freshness of the numbers on the right.
 
@@ -114,17 +145,17 @@ class StatusLine(Painted):
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Paint the line; what does not fit is dropped from the middle outwards, but never the freshness."""
+        """Paint the line; what does not fit is dropped, but never the freshness."""
         snapshot = self.snapshot
         if snapshot is None:
             return [self.line(self._connecting())]
         width = self.size.width
-        left, right = self._left(snapshot), self._right(snapshot)
+        right = self._right(snapshot)
         kept = 1 + (dashboard_of(self.app).recording is not None) + bool(self._zone())
-        while len(right) > kept and cells_of(left) + cells_of(right) > width:
+        ranked = self._left(snapshot)
+        while len(right) > kept and _width_of(ranked) + cells_of(right) > width:
             right.pop(0)
-        while len(left) > 1 and cells_of(left) + cells_of(right) > width:
-            left.pop()
+        left = _most_important(ranked, width - cells_of(right))
         gap = width - cells_of(left) - cells_of(right)
         return [self.line([*left, (" " * max(0, gap), ""), *right])]
 
@@ -135,7 +166,7 @@ class StatusLine(Painted):
         since = f" {waited_s:.0f} s" if waited_s >= 1 else ""
         return [(f" rsmq-tui   connecting{' to ' if names else ''}{names} …{since}", "muted")]
 
-    def _left(self, snapshot: Snapshot) -> list[Piece]:
+    def _left(self, snapshot: Snapshot) -> list[tuple[int, Piece]]:
         ns = printable(snapshot.ns, 40)
         sites = self._sites
         names: list[Piece] = []
@@ -143,15 +174,17 @@ class StatusLine(Painted):
         for site in sites[:1] if is_one else sites:
             if site.name or not is_one:
                 part = snapshot.part(site.place)
-                gone = "" if part.link.failure is None else "✗ "
+                gone = "✗ " if part.link.failure is not None else "◌ " if _is_late(part, dashboard_of(self.app)) else ""
                 names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]
-        pieces: list[Piece] = [(" rsmq-tui  ", "strong"), *names, (f" {printable(snapshot.server)} · {ns} ", "")]
+        pieces: list[tuple[int, Piece]] = [(_NAME, (" rsmq-tui  ", "strong"))]
+        pieces += [(_SERVER, name) for name in names]
+        pieces.append((_ADDRESS, (f" {printable(snapshot.server)} · {ns} ", "")))
         if all(site.read_only for site in sites):
-            pieces.append((" read-only ", "strong"))
+            pieces.append((_READ_ONLY, (" read-only ", "strong")))
         if snapshot.link.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
-            pieces.append((f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", ""))
-            pieces += [(f"  ! {printable(note, 50)} ", "alarm") for note in snapshot.notes[:1]]
+            pieces.append((_COUNTS, (f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", "")))
+            pieces += [(_NOTE, (f"  ! {printable(note, 50)} ", "alarm")) for note in snapshot.notes[:1]]
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:
@@ -197,11 +230,19 @@ class StatusLine(Painted):
         age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
         if snapshot.paused:
             return (f"‖ paused · data {age_s or 0:.0f} s old ", "alarm")
-        # A poll may take twice as long as the last one.
-        due_s = snapshot.interval_s + 2 * snapshot.cost.poll_ms / 1000
-        if age_s is not None and age_s > due_s + _LATE_S:
-            return (f"◌ stale {age_s:.0f} s · waiting for the server ", "alarm")
-        return ("● live ", "live")
+        parts = snapshot.parts or (snapshot,)
+        stale = [part for part in parts if part.link.failure is not None or _is_late(part, dashboard)]
+        if not stale:
+            return ("● live ", "live")
+        if len(stale) == len(parts):
+            awaited = "servers" if len({part.server for part in parts}) > 1 else "server"
+            return (f"◌ stale {age_s or 0:.0f} s · waiting for the {awaited} ", "alarm")
+        sign = "◌" if any(part.link.failure is None for part in stale) else "✗"
+        if len(stale) > 1:
+            return (f"{sign} {len(stale)} of {len(parts)} stale ", "alarm")
+        (part,) = stale
+        title = dashboard.site(part.place).title(part.ns)
+        return (f"{sign} {printable(title, 24)}: {age_words(part, dashboard)} ", "alarm")
 
     @property
     def _sites(self) -> Sequence[WatchedServer]:
