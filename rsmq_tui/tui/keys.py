@@ -1,7 +1,7 @@
 """Every key of the dashboard. Bindings, hints, help and palette are made from this table."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
@@ -416,6 +416,14 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
     named = [key for key in keys_of(*where) if key.action.partition("(")[0] == action]
     keys = [key for key in named if key.action == written] or named
     return not keys or any(key.is_among(usable) for key in keys)
+
+
+def would_change(where: Iterable[Where], pressed: str, usable: Usable) -> bool:
+    """Return whether a key, as Textual names it, would change a queue there if queues might be changed."""
+    groups = tuple(where)
+    changing = {key.id for key in keys_of(*groups, usable=replace(usable, changes=True)) if key.changes}
+    bindings = Binding.make_bindings(binding for group in groups for binding in bindings_of(group))
+    return not usable.changes and any(each.key == pressed and each.id in changing for each in bindings)
 
 
 def bindings_of(where: Where) -> list[BindingType]:

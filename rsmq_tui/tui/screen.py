@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.reactive import var
 from textual.screen import Screen
@@ -15,7 +15,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
+from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used, would_change
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
@@ -106,6 +106,18 @@ class DashboardScreen(Screen[None]):
         if action in ("filter", "find") and isinstance(self.focused, Input):
             return False
         return can_be_used(self.WHERE, action, parameters, self.usable)
+
+    def on_key(self, event: events.Key) -> None:
+        """Say why a key does nothing that would change queues if that were allowed."""
+        if not would_change(self.WHERE, event.key, self.usable) or event.key in self.active_bindings:
+            return
+        if self.dashboard.replay is not None:
+            words = "this is a replay: nothing can be changed"
+        else:
+            from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415 - not before the first paint
+
+            words = READ_ONLY
+        self.notify(words, severity="warning", markup=False)
 
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""

@@ -105,7 +105,7 @@ def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
 
 # Pieces at the left of the status line with their ranks: of those that do not fit, the highest rank is dropped first.
 _Ranked = Sequence[tuple[int, Piece]]
-_NAME, _READ_ONLY, _SERVER, _ADDRESS, _COUNTS, _NOTE = range(6)
+_READ_ONLY, _SERVER, _ADDRESS, _PROGRAM, _COUNTS, _NOTE = range(6)
 
 
 def _width_of(ranked: _Ranked) -> int:
@@ -118,7 +118,7 @@ def _most_important(ranked: _Ranked, width: int) -> list[Piece]:
     without_counts = [(rank, piece) for rank, piece in ranked if rank != _COUNTS]
     if kept[-1][0] == _NOTE and _width_of(kept) > width >= _width_of(without_counts):
         kept = without_counts
-    while len(kept) > 1 and _width_of(kept) > width:
+    while kept and _width_of(kept) > width:
         last = max(range(len(kept)), key=lambda index: (kept[index][0], index))
         del kept[last]
     return [piece for _, piece in kept]
@@ -176,7 +176,7 @@ class StatusLine(Painted):
                 part = snapshot.part(site.place)
                 gone = "✗ " if part.link.failure is not None else "◌ " if _is_late(part, dashboard_of(self.app)) else ""
                 names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]
-        pieces: list[tuple[int, Piece]] = [(_NAME, (" rsmq-tui  ", "strong"))]
+        pieces: list[tuple[int, Piece]] = [(_PROGRAM, (" rsmq-tui  ", "strong"))]
         pieces += [(_SERVER, name) for name in names]
         pieces.append((_ADDRESS, (f" {printable(snapshot.server)} · {ns} ", "")))
         if all(site.read_only for site in sites):
