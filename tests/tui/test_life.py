@@ -15,7 +15,7 @@ from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence
+from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence, unseen_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui import driving
 from tests.tui.driving import play, press, press_for_screen, resized, says, settled, until
@@ -88,6 +88,20 @@ def test_what_happened_before_it_was_first_seen_is_read_from_its_fields() -> Non
     assert stages(life_of((101_000, row), vt_ms=None))[-1] == ("received again", None)
     # It is ready again by now.
     assert stages(life_of((131_000, row)))[-1] == ("back", 130_000)
+
+
+def test_receives_that_were_not_seen_are_told() -> None:
+    first, second = (row_of(T + 2_000 + VT_MS, rc, fr_ms=T + 2_000) for rc in (1, 2))
+    assert unseen_sentence(life_of((3_000, second))) == ""
+    assert unseen_sentence(life_of((3_000, first), (36_000, second))) == ""
+    assert unseen_sentence(life_of((3_000, row_of(T)))) == ""
+    late = row_of(T + 900_000 + VT_MS, 396, fr_ms=T + 2_000)
+    again = row_of(T + 940_000 + VT_MS, 400, fr_ms=T + 2_000)
+    watched = unseen_sentence(life_of((901_000, late), (941_000, again)))
+    assert watched.startswith("Of its 400 receives, 397 were before this screen was opened")
+    third = row_of(T + 100_000 + VT_MS, 3, fr_ms=T + 2_000)
+    assert unseen_sentence(life_of((101_000, third), (141_000, None))).startswith("Of its 3 receives, one was before ")
+    assert unseen_sentence(life_of((1_000, item_of("q")), (2_000, item_of("q:processing")))) == ""
 
 
 def test_a_delayed_message_becomes_ready_by_itself() -> None:
@@ -231,6 +245,15 @@ async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
         assert screen.life.receives == 2
         await pilot.press("escape")
         await until(pilot, lambda: app_of(pilot).screen is not screen, "back on the queue")
+
+
+async def test_the_screen_says_that_it_does_not_count_earlier_receives(redis_url: str, queues: Rsmq) -> None:
+    queues.send_message("orders", "again and again")
+    for _ in range(6):
+        assert queues.receive_message("orders", vt=0) is not None
+    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+        await press_for_screen(pilot, "W", LifeScreen)
+        await says(pilot, "Of its 6 receives, 4 were before this screen was opened, or between two polls")
 
 
 async def test_an_item_on_a_server(redis_url: str, client: redis.Redis) -> None:

@@ -100,6 +100,12 @@ class Life:
             else sum(stage.name in (StageName.IN_FLIGHT, StageName.AGAIN) for stage in self.stages)
         )
 
+    @property
+    def unseen_receives(self) -> int:
+        """How many of its receives are no stage: those before the first observation, or between two of them."""
+        seen = {stage.rc for stage in self.stages if stage.rc is not None}
+        return (self.receives or 0) - len(seen) if seen else 0
+
     def lasted_ms(self, index: int, now_ms: float) -> float | None:
         """Return how long a stage lasted, or has lasted until now."""
         begun_ms = self.stages[index].at_ms
@@ -246,6 +252,14 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
             return f"Its worker acknowledges it, or its lease ends {left}."
         case _:
             return f"Its consumer deletes it, or it is ready again {left}." if left else "Its consumer deletes it."
+
+
+def unseen_sentence(life: Life) -> str:
+    """Say which receives are not among the stages, and so not in their numbers; empty if all are."""
+    unseen = life.unseen_receives
+    were = f"{unseen:,} were" if unseen > 1 else "one was"
+    some = f"Of its {life.receives or 0:,} receives, {were} before this screen was opened, or between two polls: "
+    return f"{some}these stages are not counted." if unseen > 0 else ""
 
 
 def _poison_words(times: int, poison_rc: int) -> str:
@@ -475,7 +489,8 @@ class LifeScreen(DashboardScreen):
         life = self.life.at(now_ms)
         self._line.show(life, now_ms)
         sentence = next_sentence(life, now_ms, self.site.source.thresholds.poison_rc)
-        self._next.show([(f" {sentence or 'It is no longer in the queue, and was not seen in it.'}", "")], 3)
+        sentence = sentence or "It is no longer in the queue, and was not seen in it."
+        self._next.show([(f" {sentence}", ""), (f" {unseen_sentence(life)}", "muted")], 3)
         self._view.show(self._rows(life, now_ms), stay=True)
 
     def _rows(self, life: Life, now_ms: float) -> list[list[Piece]]:
