@@ -97,6 +97,15 @@ def test_list_on_a_terminal_is_a_table(command: Command, orders: Rsmq) -> None:
     assert done.err == "rsmq-tui: 5 messages of 6 in orders\n"
 
 
+def test_list_says_the_size_of_a_body_that_it_did_not_read(command: Command, orders: Rsmq) -> None:
+    orders.send_message("spare", "x" * 5_000_000)
+    orders.send_message("spare", "")
+    for wanted in ((), ("--filter", "size>=0")):
+        rows = command("messages", "list", "spare", *wanted, terminal=True).text.splitlines()[1:]
+        shown = sorted(row.split("B  ", 1)[1].strip() if "B  " in row else "" for row in rows)
+        assert shown == ["", "4.8 MiB: get ID --raw reads it"]
+
+
 def test_nothing_on_the_server_changes(command: Command, orders: Rsmq, client: Redis) -> None:
     before = {key: client.dump(key) for key in client.scan_iter()}
     id = client.zrange("rsmq:orders", 0, 0)[0].decode()

@@ -360,12 +360,19 @@ def _as_table(queues: _Queues) -> _Printed:
     def printed(named: QueueArgument, progress: Progress) -> None:
         for row in progress.rows:
             age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
-            # A preview may end within a character.
-            body = UNKNOWN if row.preview is None else codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
-            values = row.id, row.state, due_words(row, progress.at_ms), age, count(row.rc), size(row.size), body
+            values = row.id, row.state, due_words(row, progress.at_ms), age, count(row.rc), size(row.size), _body(row)
             table.print(*([named.reference] if queues.is_several else []), *values)
 
     return printed
+
+
+def _body(row: MessageRow) -> str:
+    if row.preview is None:
+        return UNKNOWN
+    if not row.preview and row.size:
+        return f"{size(row.size)}: get ID --raw reads it"
+    # A preview may end within a character.
+    return codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
 
 
 def _print_groups(options: Options, groups: Groups, at_ms: int) -> None:
