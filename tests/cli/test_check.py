@@ -174,9 +174,10 @@ def test_many_queues_are_summed_only(command: Command, client: Redis) -> None:
 
 
 def test_names_that_are_not_ascii_keep_their_own_figures(command: Command, client: Redis) -> None:
-    client.sadd("rsmq:QUEUES", "中国", "日本")
+    client.sadd("rsmq:QUEUES", "中国", "日本", "🔥", "\u1f52" + "5")
     labels = set(first_line(command("check").text)[1])
     assert {name for name in labels if "\\u" in name} >= {"\\u4e2d\\u56fd.depth", "\\u65e5\\u672c.depth"}
+    assert {"\\U0001f525.depth", "\\u1f525.depth"} <= labels
 
 
 def test_namespaces(command: Command, client: Redis) -> None:

@@ -266,8 +266,13 @@ def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool 
     numbers = ["" if number is None else f"{number / 1000:g}" if is_time else str(number) for number in bounds]
     shown = f"{value / 1000:.3f}s" if is_time else str(value)
     # Different names stay different.
-    safe = re.sub(r"[^ -~]", lambda found: f"\\u{ord(found[0]):04x}", re.sub(r"['=|]", "_", label))
+    safe = re.sub(r"[^ -~]", _escaped, re.sub(r"['=|]", "_", label))
     return f"'{safe}'={shown};{numbers[0]};{numbers[1]};0"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _as_json(status: Status, places: Sequence[KindPlace], found: Sequence[Checked]) -> dict[str, Any]:
