@@ -10,7 +10,8 @@ from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.monitor.text import UNKNOWN, duration, printable
+from rsmq_tui.local_clock import now_ms
+from rsmq_tui.monitor.text import UNKNOWN, date_clock, duration, printable
 from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ def print_words(text: str) -> None:
 def say(sentence: str) -> None:
     """Print a sentence for people on stderr."""
     print(f"rsmq-tui: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def say_when(sentence: str) -> None:
+    """Print a sentence for people on stderr after the local time, as of a program that runs for days."""
+    say(f"{date_clock(now_ms())}  {sentence}")
 
 
 def cells(text: str) -> int:

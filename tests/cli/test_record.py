@@ -126,7 +126,9 @@ def test_several_profiles_of_which_one_is_gone(anywhere: Command, live_and_dead:
     )  # fmt: skip
 
     assert done.status == 0
-    assert "rsmq-tui: dead rsmq: connection refused" in done.err
+    assert re.search(
+        r"^rsmq-tui: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  dead rsmq: connection refused", done.err, re.MULTILINE
+    )
     assert "hunter2" not in done.err
     rows = rows_of(out)
     assert {(row["profile"], row["ns"], row["queue"], row["status"]) for row in rows} == {

@@ -169,7 +169,8 @@ def test_it_records_events_and_goes_on_without_a_server(state: Path, config: Pat
     with started(*PROGRAM, "--config", str(config), "--profile", "dead", "watch", env=env) as process:
         line_of(process.stderr)
         assert json.loads(line_of(process.stdout))["alert"] == "server gone"
-        assert line_of(process.stderr) == "rsmq-tui: channel pager: false ended with status 1\n"
+        problem = line_of(process.stderr)
+        assert re.fullmatch(r"rsmq-tui: [-\d]{10} [:\d]{8}  channel pager: false ended with status 1\n", problem)
         process.terminate()
         assert process.wait(SECONDS_MAX) == 0
         assert process.stderr is not None

@@ -11,7 +11,7 @@ import click
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import json_option, reading
-from rsmq_tui.cli.output import print_json, print_words, say, wants_json
+from rsmq_tui.cli.output import print_json, print_words, say, say_when, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
@@ -208,6 +208,6 @@ async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
         now = runner.problems | recorder.problems
         for name in known.keys() | now.keys():
             if known.get(name) != now.get(name):
-                say(f"{printable(name)}: {now.get(name, 'it works again')}")
+                say_when(f"{printable(name)}: {now.get(name, 'it works again')}")
         known = now
         await asyncio.sleep(_LOOK_S)

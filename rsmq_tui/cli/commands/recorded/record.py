@@ -10,7 +10,7 @@ from rsmq_tui.cli.commands.recorded import started_recorder
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, UsageError
 from rsmq_tui.cli.interrupts import call_at_end, run_interruptibly
 from rsmq_tui.cli.options import reading
-from rsmq_tui.cli.output import ProgressLine, say
+from rsmq_tui.cli.output import ProgressLine, say, say_when
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
@@ -162,7 +162,7 @@ class _Telling:
             before = self._reported.get(name)
             if problem != before:
                 self._line.clear()
-                say(f"{name}: {problem or 'it works again'}")
+                say_when(f"{name}: {problem or 'it works again'}")
         self._reported = now
 
     def _last_failure(self) -> str:
