@@ -150,11 +150,12 @@ class ChangeService:
             journal = await self._open()
             await self._recover(journal)
             found = await self._undoable(journal, change, queue, unsettled=unsettled)
-            left = await asyncio.to_thread(left_to_undo, journal, found.change)
+            editor = self._editor_of(found.ns, found.queue)
+            outlook = await undo_outlook(editor, journal, found.change)
+            left = outlook.left
             planned = left.planned(unsettled=unsettled)
             if left.unsettled and not planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
-            editor = self._editor_of(found.ns, found.queue)
             _, run_id = await editor.clock_and_run_id()
             chain = await asyncio.to_thread(journal.undo_chain, found)
             original, is_redo = chain.original, chain.undo_is_redo
@@ -168,7 +169,8 @@ class ChangeService:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
         summary = undo_summary(original if is_redo else found, original)
-        notes = [_LEFT_ALONE, *of_original, *removal_notes(left)]
+        now = [f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []
+        notes = [_LEFT_ALONE, *now, *of_original, *removal_notes(left)]
         notes += [f"Change {other} has made a part of change {change} again: undo it by itself." for other in others]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
