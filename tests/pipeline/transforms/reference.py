@@ -212,6 +212,8 @@ def episodes(runs: list[Row]) -> list[Row]:
                 ordered[-1].append(run)
             else:
                 ordered.append([run])
+        for parts in ordered:
+            parts[-1] = parts[-1] | {"over_ms": over_ms(parts)}
         ordered = resumed(ordered)
         for place, parts in enumerate(ordered):
             if parts[0]["verdict"] == "down":
@@ -224,9 +226,20 @@ def episodes(runs: list[Row]) -> list[Row]:
                     if queue_of(one) == queue_of(episode) and one["verdict"] == episode["verdict"]
                 ]
                 first_ms = parts[0]["first_ms"]
-                episode["start_ms"] = max([episode["start_ms"], *(end_ms for end_ms in ends_ms if end_ms <= first_ms)])
+                if 0 <= episode.pop("since_ms") <= first_ms:
+                    episode["start_ms"] = max([episode["start_ms"], *ends_ms[-1:]])
+                episode["start_ms"] = min(episode["start_ms"], episode["end_ms"])
                 made.append(episode)
     return made
+
+
+def over_ms(parts: list[Row]) -> int | None:
+    """Since when the condition of a trouble does not hold, if its last sample says so."""
+    last = parts[-1]
+    since_ms = min((run["since_ms"] for run in parts if run["since_ms"] is not None), default=0)
+    pending_ms = last["pending_since_ms"]
+    is_known = pending_ms is not None and max(since_ms, 0) <= pending_ms <= last["last_ms"]
+    return pending_ms if is_known and last["verdict"] not in ("ok", "watching", "down") else None
 
 
 def resumed(ordered: list[list[Row]]) -> list[list[Row]]:
@@ -247,21 +260,34 @@ def resumed(ordered: list[list[Row]]) -> list[list[Row]]:
 
 def episode_of(parts: list[Row], later: list[list[Row]], place_last_ms: int) -> Row:
     made = summed(parts)
+    made["since_ms"] = min((run["since_ms"] for run in parts if run["since_ms"] is not None), default=-1)
     if later and later[0][0]["continues"]:
         made |= {"ended": "over", "end_ms": later[0][0]["first_ms"]}
     else:
         made |= {"ended": "open" if not later and made["end_ms"] == place_last_ms else "unknown"}
+    if parts[-1]["over_ms"] is not None:
+        made |= {"ended": "over", "end_ms": parts[-1]["over_ms"]}
+    before = parts[-1]
     for run in (run for parts in later for run in parts):
         if not run["continues"]:
             break
         if run["verdict"] == "ok":
-            made["recovered_ms"] = run["first_ms"]
+            calm_ms = run["first_ms"] if before.get("over_ms") is None else before["over_ms"]
+            made["recovered_ms"] = max(calm_ms, made["end_ms"])
             break
+        before = run
     return made
 
 
 def outage_of(parts: list[Row], runs: list[Row], place_last_ms: int) -> Row:
     made = summed(parts)
+    answered_ms = max(
+        (run["last_ms"] for run in runs if queue_of(run) == queue_of(made) and run["first_ms"] < made["start_ms"]
+         and run["verdict"] == "ok"), default=None,
+    )  # fmt: skip
+    if answered_ms is not None and made["start_ms"] - answered_ms <= MINUTE_MS:
+        made["answered_ms"] = answered_ms
+    made["failed_ms"] = made["end_ms"]
     up_ms = min(
         (
             run["first_ms"]
@@ -306,4 +332,6 @@ def summed(parts: list[Row]) -> Row:
         "peak_age_ms": greatest(run["peak_age_ms"] for run in parts),
         "affected": affected[first["verdict"]],
         "created_ms": created_ms,
+        "answered_ms": None,
+        "failed_ms": None,
     }
