@@ -97,16 +97,15 @@ class UndoOutlook(NamedTuple):
             return "nothing is left to undo" + (", or it is not certain" if self.left.unsettled else "")
         if not self.examined:
             return f"applies to {count(planned)} at most; what has changed since is skipped"
+        skipped = (
+            f"{count(left_out)} {'has changed since and is' if left_out == 1 else 'have changed since and are'} skipped"
+        )
         if self.examined < planned:
-            return (
-                f"applies to {count(planned - left_out)} at most: of the first {count(self.examined)}, "
-                f"{count(left_out)} have changed since and are skipped"
-            )
+            at_most = f"applies to {count(planned - left_out)} at most"
+            return f"{at_most}: of the first {count(self.examined)}, {skipped}"
         if not left_out:
             return f"applies to {count(planned)}, all as the change left them"
-        return (
-            f"applies to {count(self.unchanged)} of {count(planned)}; {count(left_out)} changed since, and are skipped"
-        )
+        return f"applies to {count(self.unchanged)} of {count(planned)}; {skipped}"
 
 
 class _Undos:

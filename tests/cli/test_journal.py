@@ -82,7 +82,10 @@ def test_what_was_touched_since_is_left_alone_and_told(command: Command, orders:
     assert "Now it" not in command("undo", terminal=True).text
     assert orders.receive_message("spare") is not None
     preview = command("undo", terminal=True)
-    assert (preview.status, "Now it applies to 0 of 1; 1 changed since, and are skipped." in preview.text) == (3, True)
+    assert (preview.status, "Now it applies to 0 of 1; 1 has changed since and is skipped." in preview.text) == (
+        3,
+        True,
+    )
     done = command("undo", "--yes")
     assert (done.status, done.lines[0]["done"]) == (0, 0)
     assert done.lines[0]["skipped"] == 1

@@ -1,6 +1,7 @@
 """A server that cannot be read, or a URL that cannot be one: one sentence on stderr, exit status 2, no secret."""
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -115,6 +116,7 @@ def test_nothing_is_said_of_the_wait_if_a_program_reads_the_output(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     done = anywhere("-r", frozen.url, "check", "--timeout", "3", terminal=terminal)
     assert (done.status, "not done within 3 s" in done.text) == (3, True)
-    assert ("gives up after 3 s without an answer" in done.err) == terminal
+    # What is left of the three seconds when the poll begins.
+    assert bool(re.search(r"gives up after [1-3] s without an answer", done.err)) == terminal
     # The last thing that is written is the end of the line.
     assert done.err.endswith("\r") == terminal

@@ -103,10 +103,10 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(
         orders.queues.delete_message("orders", first)
         orders.queues.change_message_visibility("orders", second, 0)
         await _journal(pilot, 1)
-        await says(pilot, "undo applies to 3 of 5; 2 changed since, and are skipped")
+        await says(pilot, "undo applies to 3 of 5; 2 have changed since and are skipped")
         # What changes while it is shown is found without a key.
         orders.queues.delete_message("orders", orders.ids("orders")[-1])
-        await says(pilot, "undo applies to 2 of 5; 3 changed since, and are skipped")
+        await says(pilot, "undo applies to 2 of 5; 3 have changed since and are skipped")
         await pilot.press("enter")
         await wait_for_screen(pilot, QueueScreen)
 
@@ -119,7 +119,7 @@ async def test_what_could_not_be_undone_is_counted(orders: Orders) -> None:
         assert (await made(pilot)).startswith("hidden 5,")
         orders.queues.delete_message("orders", orders.ids("orders")[0])
         screen = await _journal(pilot, 1)
-        await says(pilot, "undo applies to 4 of 5; 1 changed since")
+        await says(pilot, "undo applies to 4 of 5; 1 has changed since")
         await pilot.press("u")
         await asked(pilot)
         await say_yes(pilot)
