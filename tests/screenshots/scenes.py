@@ -30,6 +30,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
+from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.tour import TourStrip
 from tests.history.replayed import Tape
@@ -241,6 +242,9 @@ async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
     clock.now_s += 0.3
     while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
         await pilot.pause(0.01)
+    # It repaints twice a second by the clock of the machine, and shows an age by this one.
+    for line in pilot.app.screen.query(StatusLine):
+        line.repaint()
     svg = pilot.app.export_screenshot(title=_TITLE, simplify=True)
     # The random ids that Rich gives a picture's parts are the only thing that differs between runs.
     return re.sub(r"terminal-\d+", "terminal", svg)
