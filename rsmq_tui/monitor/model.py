@@ -8,7 +8,7 @@ from operator import is_not
 from typing import NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
+from rsmq_tui.monitor.tracking.series import FlightTimes, Rates, Trend
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 
@@ -130,6 +130,13 @@ class QueueState(NamedTuple):
     def times_at(self, at_ms: int) -> FlightTimes | None:
         """Return the times of messages in flight, unless their sample is too old."""
         return self.times if self.times is not None and at_ms - self.times.at_ms <= TIMES_KEPT_MS else None
+
+    @property
+    def rates(self) -> Rates | None:
+        """Its rates, None if they are not known."""
+        if self.arrivals_s is None or self.deletes_s is None or self.receives_s is None:
+            return None
+        return Rates(self.arrivals_s, self.deletes_s, self.receives_s)
 
     @property
     def change_s(self) -> float | None:

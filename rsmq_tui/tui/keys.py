@@ -420,10 +420,12 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
 
 def would_change(where: Iterable[Where], pressed: str, usable: Usable) -> bool:
     """Return whether a key, as Textual names it, would change a queue there if queues might be changed."""
+    if usable.changes:
+        return False
     groups = tuple(where)
     changing = {key.id for key in keys_of(*groups, usable=replace(usable, changes=True)) if key.changes}
     bindings = Binding.make_bindings(binding for group in groups for binding in bindings_of(group))
-    return not usable.changes and any(each.key == pressed and each.id in changing for each in bindings)
+    return any(each.key == pressed and each.id in changing for each in bindings)
 
 
 def bindings_of(where: Where) -> list[BindingType]:

@@ -116,8 +116,8 @@ class Message:
         if self.count == 1:
             affected = self.queues[0]
             # The reason of most verdicts says for how long.
-            is_told = not is_over and self.lasts_ms is not None and duration(self.lasts_ms) in affected.reason
-            words = affected.reason if is_told else f"{affected.reason}{lasted}"
+            says_how_long = lasted and lasted.removeprefix(",") in affected.reason
+            words = affected.reason if says_how_long else f"{affected.reason}{lasted}"
             return f"{printable(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
         names = ", ".join(map(self._named, self.queues[:_NAMED]))
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
@@ -131,8 +131,8 @@ class Message:
 
     def _named(self, affected: Affected) -> str:
         name = printable(affected.queue, _NAME_MAX)
-        is_told = self.when == TROUBLE and self.state is not AlertState.RESOLVED and affected.verdict
-        return f"{name} ({affected.verdict})" if is_told else name
+        has_verdict = self.when == TROUBLE and self.state is not AlertState.RESOLVED and affected.verdict
+        return f"{name} ({affected.verdict})" if has_verdict else name
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the documented JSON object; queues are named as commands name them."""

@@ -415,13 +415,7 @@ class AlertRules:
     """
 
     def __init__(self, rules: Sequence[Rule], store: AlertStore | None = None, *, is_patient: bool = True) -> None:
-        # A restart has no duration and no end.
-        self._rules = [
-            replace(rule, for_ms=0, repeat_ms=None, resolved=rule.resolved and rule.when.what != SERVER_RESTARTED)
-            if rule.when.what == SERVER_RESTARTED or not is_patient
-            else rule
-            for rule in rules
-        ]
+        self._rules = [_applied(rule, is_patient=is_patient) for rule in rules]
         self._store = store
         self._is_patient = is_patient
         self._contents = _contents_of(rules)
@@ -625,6 +619,13 @@ class AlertRules:
             if is_wanted:
                 found.append(queue)
         return found
+
+
+def _applied(rule: Rule, *, is_patient: bool) -> Rule:
+    """Return a rule as it is applied: a restart has no duration and no end."""
+    if rule.when.what == SERVER_RESTARTED:
+        return replace(rule, for_ms=0, repeat_ms=None, resolved=False)
+    return rule if is_patient else replace(rule, for_ms=0, repeat_ms=None)
 
 
 def _contents_of(rules: Iterable[Rule]) -> dict[str, str]:

@@ -45,7 +45,6 @@ from rsmq_tui.monitor.text import (
     zone_words,
 )
 from rsmq_tui.monitor.tracking.forecast import limit_words
-from rsmq_tui.monitor.tracking.series import Rates
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
 from rsmq_tui.monitor.tracking.verdicts import drain_rates
 from rsmq_tui.protocol.kinds import kind_named
@@ -80,18 +79,12 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
         pieces.append((f"   {verdict_words(state.verdict)}", f"verdict-{state.verdict}"))
         pieces.append((f": {words}", ""))
         recent = snapshot.trend.rates(state.name, DRAIN_SPAN_MS)
-        rates = None if recent is None else drain_rates(recent, _latest(state))
+        rates = None if recent is None else drain_rates(recent, state.rates)
         if more := needed_deletes(state, rates):
             pieces.append((f"; {more}, at the rates of {'1 min' if rates is recent else '10 s'}", "strong"))
     elif snapshot.link.fresh_at_s is not None:
         pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
     return pieces
-
-
-def _latest(state: QueueState) -> Rates | None:
-    if state.arrivals_s is None or state.deletes_s is None or state.receives_s is None:
-        return None
-    return Rates(state.arrivals_s, state.deletes_s, state.receives_s)
 
 
 def fact_pieces(state: QueueState | None, at_ms: int) -> list[Piece]:
