@@ -13,19 +13,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.cells import cached_cell_len
+from rich import cells
+from rich.color import Color as RichColor
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from rich.text import Text
-from textual import events, work
+from textual import _border, _segment_tools, events, work
+from textual import filter as filters
 from textual._styles_cache import StylesCache
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
+from textual.color import Color
 from textual.driver import Driver
-from textual.filter import LineFilter
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
+from textual.strip import Strip
+from textual.style import Style
 from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import Worker
@@ -50,7 +56,6 @@ from rsmq_tui.tui.theme import (
     ThemeError,
     ThemeFile,
     first_theme,
-    forget_colours,
     load_themes,
     read_theme,
     version_of,
@@ -99,13 +104,23 @@ _THEME_LOOK_S = 1.0
 _FREE_AFTER_S, _FREE_AFTER_QUEUE_S = 2.0, 0.002
 # With more queues, a collection takes longer than 0.1 s; with 100,000, 0.7 s.
 _FREE_QUEUES_MAX = 10_000
-# What Textual and Rich keep of what widgets have painted, and of where they were. The first keeps 50 MB: its key
-# contains the object of the method, so it has what the last 1,024 widgets painted.
-SCREEN_CACHES = (
-    StylesCache.get_inner_outer,
-    cached_cell_len,
-    *(method for method in vars(Region).values() if hasattr(method, "cache_clear")),
+
+
+def _caches_of(holder: object) -> Iterator[Any]:
+    """Yield the caches among the methods of a class, or the functions of a module."""
+    for found in vars(holder).values():
+        function = getattr(found, "fget", None) or getattr(found, "__func__", found)
+        if hasattr(function, "cache_clear"):
+            yield function
+
+
+# Those of Textual and Rich that keep what widgets have painted, where they were, and colours: 400 KB for each theme.
+# The first keeps 50 MB: its key contains the object of the method, so it has what the last 1,024 widgets painted.
+_HOLDERS = (
+    *(StylesCache, Region, Strip, Style, Color, RichStyle, RichColor, ANSIToTruecolor),
+    *(filters, _border, _segment_tools, cells),
 )
+SCREEN_CACHES = tuple(cached for holder in _HOLDERS for cached in _caches_of(holder))
 
 
 _GUARD = OutputGuard()
@@ -382,7 +397,6 @@ class RsmqApp(App[None]):
             self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
 
     def _repaint(self) -> None:
-        forget_colours()
         self._free_soon()
         for screen in self.screen_stack:
             for widget in screen.query(Painted):

@@ -6,13 +6,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.color import Color as RichColor
-from rich.style import Style as RichStyle
 from textual.app import App
 from textual.color import Color, ColorParseError
-from textual.filter import ANSIToTruecolor
-from textual.strip import Strip
-from textual.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
 import rsmq_tui
@@ -241,20 +236,6 @@ def _line_of(text: str, key: str, *, in_variables: bool) -> int | None:
 def chart_colour(value: str) -> str:
     """Return a theme's colour as rich parses it."""
     return value if value.startswith("ansi_") else Color.parse(value).hex6.lower()
-
-
-# What Textual and Rich keep of the colours of each theme, and of what is drawn in them.
-COLOUR_CACHES = (
-    Color.parse, Color.blend, Color.darken, Color.tint, Style.__add__, Strip.blank, Strip.render_ansi,
-    ANSIToTruecolor.truecolor_style, vars(Color)["rich_color"].fget, RichColor.downgrade, RichColor.get_ansi_codes,
-    RichStyle._add,
-)  # fmt: skip
-
-
-def forget_colours() -> None:
-    """Empty these caches: the colours of earlier themes would stay in them, 400 KB of each."""
-    for cached in COLOUR_CACHES:
-        cached.cache_clear()
 
 
 SIGNS = {

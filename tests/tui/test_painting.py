@@ -14,6 +14,7 @@ from rich.cells import cached_cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual._styles_cache import StylesCache
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -363,7 +364,9 @@ async def test_what_widgets_painted_and_where_is_not_kept_after_a_closed_screen_
     monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
     async with opened(source) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
-        assert all(cached.cache_info().currsize for cached in (Region.intersection, cached_cell_len))
+        used = (Region.intersection, cached_cell_len, Style._add, ANSIToTruecolor.truecolor_style)
+        assert set(used) <= set(app.SCREEN_CACHES)
+        assert all(cached.cache_info().currsize for cached in used)
         cleared: list[int] = []
         monkeypatch.setattr(
             "rsmq_tui.tui.app.give_back",
