@@ -1,6 +1,5 @@
 """`rsmq-tui snapshot`: one poll, as JSON."""
 
-import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -8,12 +7,14 @@ from typing import Any
 import click
 
 from rsmq_tui.cli.errors import EXIT_USAGE
+from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import limit_as_json, queue_as_json, say
 from rsmq_tui.cli.parsing import READ_STATUSES, Command, Options
 from rsmq_tui.cli.places import poll_all
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.profiles import Profile
 
 _SCHEMA = 1
 # Failures that concern the namespace, and not the server.
@@ -30,7 +31,11 @@ def command(options: Options) -> int:
     """
     profile = profile_of(options)
     # Its JSON has one namespace.
-    snapshot, *lists = asyncio.run(poll_all(replace(profile, namespaces=(profile.ns,))))
+    return run_interruptibly(lambda _: _print_poll(replace(profile, namespaces=(profile.ns,))))
+
+
+async def _print_poll(profile: Profile) -> int:
+    snapshot, *lists = await poll_all(profile)
     for part in (*lists, snapshot):
         failure = part.link.failure
         if failure is not None:

@@ -46,15 +46,15 @@ def _describe(server: Server, options: Options) -> None:
         except RsmqError as error:
             if error.code != "invalidFormat":
                 raise
-            fields = _seen(server, options.name)
+            fields = asyncio.run(_seen(server, options.name))
     print_attributes(options, fields)
 
 
-def _seen(server: Server, wanted: str) -> dict[str, Any]:
+async def _seen(server: Server, wanted: str) -> dict[str, Any]:
     """Return the attributes of a queue whose name the protocol does not allow, but which another client created."""
     from rsmq_tui.cli.places import place_of  # noqa: PLC0415 - rarely needed, and it brings asyncio along
 
-    snapshot = asyncio.run(place_of(server.profile).poll_once())
+    snapshot = await place_of(server.profile).poll_once()
     if snapshot.link.failure is not None:
         raise server.error_of(snapshot.link.failure)
     for queue in snapshot.queues:

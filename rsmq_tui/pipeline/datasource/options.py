@@ -275,18 +275,20 @@ def iterate(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator
     The reader is closed afterwards. The next item is fetched while the caller processes the current one.
     """
     with asyncio.Runner() as runner:
+        # Not its run(): CPython makes a text of its handler of SIGINT, with the result of the task.
+        run = runner.get_loop().run_until_complete
         coming = make(reader)
         try:
             while True:
                 try:
-                    item = runner.run(_next(coming))
+                    item = run(_next(coming))
                 except StopAsyncIteration:
                     return
                 except ERRORS as error:
                     raise explain(error, reader.label) from None
                 yield item
         finally:
-            runner.run(_close(coming, reader))
+            run(_close(coming, reader))
 
 
 def opened(options: Options) -> QueueReader:

@@ -190,6 +190,8 @@ class _Polls:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._runner = asyncio.Runner()
+        # Not its run(): CPython makes a text of its handler of SIGINT, with all queues of the poll that it returns.
+        self._run = self._runner.get_loop().run_until_complete
         self._poller = opened_poller(options, interval_s=options.every_s)
         self._searched_s = -SEARCH_EVERY_S
         self._recorder = uuid4().hex[:12]
@@ -206,7 +208,7 @@ class _Polls:
 
     def close(self) -> None:
         """Close the connections."""
-        self._runner.run(self._poller.aclose())
+        self._run(self._poller.aclose())
         self._runner.close()
 
     def is_due(self) -> bool:
@@ -236,9 +238,9 @@ class _Polls:
         if isinstance(self._poller, ListPoller) and time.monotonic() - self._searched_s >= SEARCH_EVERY_S:
             # The poll reports a server that cannot be read.
             with suppress(*ERRORS):
-                self._runner.run(self._poller.discover())
+                self._run(self._poller.discover())
                 self._searched_s = time.monotonic()
-        return self._runner.run(self._poller.poll())
+        return self._run(self._poller.poll())
 
 
 # The reader of messages and the writer for each kind of queue.
