@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from rsmq_tui.monitor.text import printable, read_span
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.profiles import Profile, values
 from rsmq_tui.profiles.alerts import Alerts, read_alerts
 from rsmq_tui.profiles.passwords import from_command, from_file, from_text, from_variable
@@ -234,16 +235,11 @@ _SYNTAX = re.compile(r"(.*?) \(at (?:line ([0-9]+), column [0-9]+|end of documen
 _UNNAMED = Profile("", Address("redis://"))
 _CLUSTER_NS = "{rsmq}"
 _WHY_TAG = "otherwise its keys are on several nodes"
+_READ_AS: dict[object, Read] = {int: values.count, float: values.share}
+# Key -> the field of the thresholds, and how its value is read.
 _THRESHOLDS: dict[str, tuple[str, Read]] = {
-    "stalled": ("stalled_ms", values.span_ms),
-    "growing": ("growing_ms", values.span_ms),
-    "growing_messages": ("growing_messages", values.count),
-    "growing_share": ("growing_share", values.share),
-    "aged": ("aged_ms", values.span_ms),
-    "poison_rc": ("poison_rc", values.count),
-    "clear": ("clear_ms", values.span_ms),
-    "leaking": ("leaking_ms", values.span_ms),
-    "depth_limit": ("depth_limit", values.count),
+    each.name.removesuffix("_ms"): (each.name, values.span_ms if each.name.endswith("_ms") else _READ_AS[each.type])
+    for each in fields(Thresholds)
 }
 _WATCHING: dict[str, Read] = {
     "namespace": values.namespace,

@@ -6,11 +6,11 @@ from typing import Any
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.messages.reading import read_score
-from rsmq_tui.monitor.model import Drain, QueueState, Verdict
+from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
 
@@ -192,13 +192,15 @@ class ListTracker(Tracker):
         ready_count = ready if isinstance(ready, int) else None
         hidden_count = hidden if isinstance(hidden, int) else None
         is_known = ready_count is not None and not isinstance(hidden, bytes)
-        # fmt: off
-        return QueueState(
-            self._name, "list", (ready_count or 0) + (hidden_count or 0) if is_known else None, ready_count,
-            hidden_count, None, None, None, None, None, None, None, None, None, None, None, 0, 0, Verdict.BROKEN, None,
-            Drain.UNKNOWN, None, broken, (), self._place,
+        return BROKEN._replace(
+            name=self._name,
+            kind="list",
+            place=self._place,
+            broken=broken,
+            depth=(ready_count or 0) + (hidden_count or 0) if is_known else None,
+            ready=ready_count,
+            hidden=hidden_count,
         )
-        # fmt: on
 
     def _follow(self, before: Row | None, sample: ListSample, overdue_ms: int | None) -> None:
         """Update the times that verdicts depend on; ``before`` is the row of the last poll."""

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_id, read_score, read_total
-from rsmq_tui.monitor.model import Drain, QueueState, Verdict
+from rsmq_tui.monitor.model import QueueState, Verdict
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.series import STILL, Sample, Trend, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import MEASURED_MS, RATE_SPAN_MS, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
 
@@ -230,14 +230,19 @@ class QueueTracker(Tracker):
 
     def _broken_state(self, broken: str, depth: int | bytes) -> QueueState:
         attributes = self._attributes
-        # fmt: off
-        return QueueState(
-            self._name, "rsmq", depth if isinstance(depth, int) else None, None, None, None,
-            attributes.vt_s, attributes.delay_s, attributes.maxsize, attributes.created_ms, attributes.modified_ms,
-            None, None, None, None, None, 0, 0, Verdict.BROKEN, None, Drain.UNKNOWN, None, broken, attributes.problems,
-            self._place,
+        return BROKEN._replace(
+            name=self._name,
+            kind="rsmq",
+            place=self._place,
+            broken=broken,
+            depth=depth if isinstance(depth, int) else None,
+            vt_s=attributes.vt_s,
+            delay_s=attributes.delay_s,
+            maxsize=attributes.maxsize,
+            created_ms=attributes.created_ms,
+            modified_ms=attributes.modified_ms,
+            problems=attributes.problems,
         )
-        # fmt: on
 
     def _follow(self, sample: Sample, due_ms: int | None, *, never_received: bool) -> None:
         """Update the times that verdicts depend on."""

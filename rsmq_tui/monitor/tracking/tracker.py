@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from rsmq_tui.monitor.messages.peek import Look
-from rsmq_tui.monitor.model import QueueState, Verdict
+from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles
@@ -19,6 +19,16 @@ DRAIN_SPAN_MS = 60_000
 
 # The buckets for rates, for the drain, and for growth over its span and over twice as long.
 References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
+
+# A queue that cannot be read; trackers add what is known of it.
+# fmt: off
+BROKEN = QueueState(
+    name="", kind="", depth=None, ready=None, hidden=None, oldest_ready_ms=None, vt_s=None, delay_s=None, maxsize=None,
+    created_ms=None, modified_ms=None, totalsent=None, totalrecv=None, arrivals_s=None, deletes_s=None,
+    receives_s=None, poison=0, highest_rc=0, verdict=Verdict.BROKEN, since_ms=None, drain=Drain.UNKNOWN, drain_s=None,
+    broken=None, problems=(),
+)
+# fmt: on
 
 # A queue that did not grow over this span is not growing: growth that starts now takes ``growing_ms`` to show.
 MEASURED_MS = 10_000

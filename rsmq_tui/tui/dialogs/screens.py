@@ -1,6 +1,8 @@
 """Dialogs that any screen can open: help, pages for users, and choices of a namespace, columns or a saved filter."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import groupby
+from operator import attrgetter
 from textwrap import wrap
 from typing import Any, ClassVar, TypeVar
 
@@ -17,7 +19,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
-from rsmq_tui.tui.overview.columns import chosen_columns
+from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, chosen_columns
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog, ScrolledText, copy_text
@@ -45,19 +47,15 @@ _TITLES: dict[Where, str] = {
     "filter": "While typing a filter",
     "app": "Everywhere",
 }
-_WORDS = (
-    ("ready", "a consumer would get it now"),
-    ("hidden", "not visible yet: in flight (received, not deleted) or delayed (never received)"),
-    ("waiting", "how long the first ready message has been ready: no message has waited longer"),
-    ("oldest", "age of the first ready message, from when it was sent"),
-    ("wait", "how long messages in flight waited for their first receive: 95th percentile of a sample"),
-    ("work", "how long messages in flight have been worked on, since their last receive: 95th percentile"),
-    ("in/s out/s recv/s", "arrivals, deletes and receives per second, over the last ten seconds"),
-    ("in, 10 min", "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"),
-    ("drains in", "time until no message is ready, at the current rates of arrivals and deletes"),
-    ("limit", "time until the depth limit, aged or full memory, at the rates of the last ten minutes"),
-    ("–", "unknown"),
-)
+
+
+def _words() -> Iterator[tuple[Piece, str]]:
+    """Yield the titles of columns with their meaning."""
+    for meaning, columns in groupby(QUEUE_COLUMNS, attrgetter("meaning")):
+        if meaning:
+            yield (" ".join(column.title.lower() for column in columns), "strong"), meaning
+    yield ("–", "strong"), "unknown"
+
 
 _INDENT = 3
 # The minimum widths of names and of their meanings beside them.
@@ -96,7 +94,7 @@ class HelpScreen(Dialog[None]):
             lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
         verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
-        lines += self._part("Words", [((word, "strong"), meaning) for word, meaning in _WORDS])
+        lines += self._part("Words", list(_words()))
         self._view.show(lines[1:], stay=True)
 
     def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:

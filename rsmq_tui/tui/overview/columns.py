@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rsmq_tui.charts.drawing import fold_latest, spark_runs
@@ -155,42 +155,78 @@ def _limit(queue: QueueState, context: QueueContext) -> Piece:
     return limit_words(queue.limit, context.of(queue).at_ms), "muted" if queue.place in context.stale else "strong"
 
 
+@dataclass(frozen=True, slots=True)
+class QueueColumn(Column[QueueState, QueueContext]):
+    """A column of queues. Their order by it is that of ``sort_key``, greatest first if ``descending``; None comes last.
+
+    The help shows its ``meaning``; neighbours may share one.
+    """
+
+    sort_key: Callable[[QueueState], Any] = field(kw_only=True)
+    descending: bool = False
+    meaning: str = ""
+
+
+_RATES = "arrivals, deletes and receives per second, over the last ten seconds"
+_TREND = "arrivals in each of the last ten minutes, scaled from zero; light bars are high for this queue"
+
 # A title is at least one cell narrower than its column, which leaves room for the mark of the sort order.
-QUEUE_COLUMNS: tuple[Column[QueueState, QueueContext], ...] = (
-    Column("verdict", "VERDICT", 10, _verdict),
-    Column("queue", "QUEUE", 12, _name, grow=True),
-    Column("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True),
-    Column("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True),
-    Column("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True),
-    Column("waiting", "WAITING", 8, _waiting, drop=3, right=True),
-    Column("oldest", "OLDEST", 8, _oldest, drop=14, right=True),
-    Column("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True),
-    Column("work", "WORK", 8, _work, drop=16, right=True, extra=True),
-    Column("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True),
-    Column("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True),
-    Column("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True),
-    Column("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12),
-    Column("drains", "DRAINS IN", 19, _outlook, drop=1, most=30),
-    Column("limit", "LIMIT", 20, _limit, drop=15, extra=True),
+# fmt: off
+QUEUE_COLUMNS = (
+    QueueColumn("verdict", "VERDICT", 10, _verdict, sort_key=lambda queue: queue.verdict.rank),
+    QueueColumn("queue", "QUEUE", 12, _name, grow=True, sort_key=attrgetter("name")),
+    QueueColumn("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True,
+                sort_key=attrgetter("ready"), descending=True,
+                meaning="a consumer would get it now"),
+    QueueColumn("hidden", "HIDDEN", 7, lambda queue, _: (compact(queue.hidden), ""), drop=5, right=True,
+                sort_key=attrgetter("hidden"), descending=True,
+                meaning="not visible yet: in flight (received, not deleted) or delayed (never received)"),
+    QueueColumn("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True,
+                sort_key=attrgetter("depth"), descending=True),
+    # The earliest due or sent time comes first.
+    QueueColumn("waiting", "WAITING", 8, _waiting, drop=3, right=True, sort_key=attrgetter("ready_since_ms"),
+                meaning="how long the first ready message has been ready: no message has waited longer"),
+    QueueColumn("oldest", "OLDEST", 8, _oldest, drop=14, right=True, sort_key=attrgetter("oldest_ready_ms"),
+                meaning="age of the first ready message, from when it was sent"),
+    QueueColumn("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True,
+                sort_key=lambda queue: queue.times and queue.times.wait_p95_ms, descending=True,
+                meaning="how long messages in flight waited for their first receive: 95th percentile of a sample"),
+    QueueColumn("work", "WORK", 8, _work, drop=16, right=True, extra=True,
+                sort_key=lambda queue: queue.times and queue.times.work_p95_ms, descending=True,
+                meaning="how long messages in flight have been worked on, since their last receive: 95th percentile"),
+    QueueColumn("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True,
+                sort_key=attrgetter("arrivals_s"), descending=True, meaning=_RATES),
+    QueueColumn("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True,
+                sort_key=attrgetter("deletes_s"), descending=True, meaning=_RATES),
+    QueueColumn("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True,
+                sort_key=attrgetter("receives_s"), descending=True, meaning=_RATES),
+    QueueColumn("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12,
+                sort_key=attrgetter("arrivals_s"), descending=True, meaning=_TREND),
+    QueueColumn("drains", "DRAINS IN", 19, _outlook, drop=1, most=30, sort_key=attrgetter("drain_s"), descending=True,
+                meaning="time until no message is ready, at the current rates of arrivals and deletes"),
+    # Limits that are reached first come first.
+    QueueColumn("limit", "LIMIT", 20, _limit, drop=15, extra=True,
+                sort_key=lambda queue: queue.limit and queue.limit.soonest_ms,
+                meaning="time until the depth limit, aged or full memory, at the rates of the last ten minutes"),
 )
 
-_SERVER: Column[QueueState, QueueContext] = Column(
-    "server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2, most=16
-)
-
-
-_KIND: Column[QueueState, QueueContext] = Column("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4)
-_EXPIRED: Column[QueueState, QueueContext] = Column("expired", "EXPIRED", 8, _expired, drop=8, right=True)
-_NET: Column[QueueState, QueueContext] = Column(
-    "net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True
-)
+# Columns of some dashboards only: see ``columns_of``.
+_SERVER = QueueColumn("server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2,
+                      most=16, sort_key=attrgetter("place"))
+_KIND = QueueColumn("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4, sort_key=attrgetter("kind"))
+_EXPIRED = QueueColumn("expired", "EXPIRED", 8, _expired, drop=8, right=True,
+                       sort_key=attrgetter("expired"), descending=True)
+_NET = QueueColumn("net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True,
+                   sort_key=attrgetter("change_s"), descending=True)
 # Arrivals in a list are not counted; the depth is known for all kinds.
-_DEPTH_TREND: Column[QueueState, QueueContext] = Column("held", "DEPTH, 10 MIN", 14, _held, drop=12)
+_DEPTH_TREND = QueueColumn("held", "DEPTH, 10 MIN", 14, _held, drop=12, sort_key=attrgetter("depth"), descending=True)
+# fmt: on
+_BY_ID = {column.id: column for column in (*QUEUE_COLUMNS, _SERVER, _KIND, _EXPIRED, _NET, _DEPTH_TREND)}
 
 
 def columns_of(
     kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False, clock_times: bool = False
-) -> tuple[Column[QueueState, QueueContext], ...]:
+) -> tuple[QueueColumn, ...]:
     """Return the columns of the queue table for these kinds of queues.
 
     With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
@@ -229,36 +265,9 @@ def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> li
     return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
 
 
-# Column id -> the value to sort by, and whether large values come first.
-_SORTS: dict[str, tuple[Callable[[QueueState], Any], bool]] = {
-    "verdict": (lambda queue: queue.verdict.rank, False),
-    "server": (lambda queue: queue.place, False),
-    "kind": (lambda queue: queue.kind, False),
-    "expired": (lambda queue: queue.expired, True),
-    "net": (lambda queue: queue.change_s, True),
-    "queue": (lambda queue: queue.name, False),
-    "ready": (lambda queue: queue.ready, True),
-    "hidden": (lambda queue: queue.hidden, True),
-    "depth": (lambda queue: queue.depth, True),
-    # The earliest due or sent time comes first.
-    "waiting": (lambda queue: queue.ready_since_ms, False),
-    "oldest": (lambda queue: queue.oldest_ready_ms, False),
-    "wait": (lambda queue: queue.times and queue.times.wait_p95_ms, True),
-    "work": (lambda queue: queue.times and queue.times.work_p95_ms, True),
-    "in": (lambda queue: queue.arrivals_s, True),
-    "out": (lambda queue: queue.deletes_s, True),
-    "recv": (lambda queue: queue.receives_s, True),
-    "trend": (lambda queue: queue.arrivals_s, True),
-    "held": (lambda queue: queue.depth, True),
-    "drains": (lambda queue: queue.drain_s, True),
-    # Limits that are reached first come first.
-    "limit": (lambda queue: queue.limit and queue.limit.soonest_ms, False),
-}
-
-
 def is_sortable(column: str) -> bool:
     """Return whether there is such a column, in some table of queues."""
-    return column in _SORTS
+    return column in _BY_ID
 
 
 def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
@@ -279,14 +288,13 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sun
     if column is None:
         queues.sort(key=partial(trouble, known=sunk), reverse=reverse)
         return reverse
-    value, downwards = _SORTS[column]
-    downwards ^= reverse
-    known = [queue for queue in queues if value(queue) is not None]
-    unknown = [queue for queue in queues if value(queue) is None]
+    sort_key, descending = _BY_ID[column].sort_key, _BY_ID[column].descending != reverse
+    known = [queue for queue in queues if sort_key(queue) is not None]
+    unknown = [queue for queue in queues if sort_key(queue) is None]
     known.sort(key=lambda queue: (queue.name, queue.place))
-    known.sort(key=value, reverse=downwards)
+    known.sort(key=sort_key, reverse=descending)
     queues[:] = known + unknown
-    return downwards
+    return descending
 
 
 class ByTrouble(NamedTuple):
