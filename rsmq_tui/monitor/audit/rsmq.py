@@ -52,7 +52,7 @@ _INCOMPLETE = {FindingKind.DANGLING, FindingKind.LEAKED, FindingKind.STRAY, Find
 _UNITS = {ScoreUnit.SECONDS: FindingKind.SECONDS, ScoreUnit.MICROSECONDS: FindingKind.MICROSECONDS}
 
 
-class Suspect(NamedTuple):
+class Flaw(NamedTuple):
     """A message with a problem, or a field that belongs to no message; ``id`` is that of the message, or the field.
 
     The size of a ``message`` without a body is 0.
@@ -63,7 +63,7 @@ class Suspect(NamedTuple):
     message: RawMessage | None = None
 
 
-class Suspects(NamedTuple):
+class AuditedPart(NamedTuple):
     """A part of a queue's messages or fields: server time in ms, how many were read, and the problems found.
 
     ``young`` counts messages without a body and fields that are too recent to judge.
@@ -71,16 +71,16 @@ class Suspects(NamedTuple):
 
     at_ms: int
     examined: int
-    found: list[Suspect]
+    found: list[Flaw]
     young: int = 0
 
     def ids(self, kind: FindingKind) -> list[bytes]:
         """Return the ids or fields with that problem."""
-        return [suspect.id for suspect in self.found if suspect.kind is kind]
+        return [flaw.id for flaw in self.found if flaw.kind is kind]
 
 
 # Parts of a walk, each with the ids or fields that a second read must judge.
-_Walk = AsyncGenerator[tuple[Suspects, list[bytes]], None]
+_Walk = AsyncGenerator[tuple[AuditedPart, list[bytes]], None]
 
 
 def condition_of(look: QueueLook) -> FindingKind | None:
@@ -113,7 +113,9 @@ def holds_messages(look: QueueLook) -> bool:
     return is_readable and (look.listed or look.zset_type == "zset" or not bad_attributes(look))
 
 
-async def suspects(reader: QueueReader, queue: str, settling_s: float | None = None) -> AsyncGenerator[Suspects, None]:
+async def audit_messages(
+    reader: QueueReader, queue: str, settling_s: float | None = None
+) -> AsyncGenerator[AuditedPart, None]:
     """Iterate over a queue's messages, and yield those with problems; raises what the reader raises.
 
     ``settling_s`` is how long the second read waits if ids carry no time; None means SETTLING_S.
@@ -130,14 +132,14 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
                 for message in chunk.messages:
                     (doubtful if _is_doubtful(message) else plain).append(message)
                 sizes = {message.id: message.size for message in doubtful}
-                yield Suspects(chunk.at_ms, len(chunk), list(_seen_alone(plain))), list(sizes)
+                yield AuditedPart(chunk.at_ms, len(chunk), list(_seen_alone(plain))), list(sizes)
 
-    async def again(ids: list[bytes]) -> list[Suspect]:
-        found: list[Suspect] = []
+    async def again(ids: list[bytes]) -> list[Flaw]:
+        found: list[Flaw] = []
         for id, score, has_body, rc, fr in await reader.inspection.members(queue, ids):
             if score is not None:
                 message = RawMessage(id, score, rc, fr, sizes.get(id, 0), None)
-                found += _seen_whole(message) if has_body else [Suspect(FindingKind.DANGLING, id, message)]
+                found += _seen_whole(message) if has_body else [Flaw(FindingKind.DANGLING, id, message)]
         return found
 
     async with aclosing(_judged(walk(), again, settling_s)) as parts:
@@ -145,12 +147,12 @@ async def suspects(reader: QueueReader, queue: str, settling_s: float | None = N
             yield part
 
 
-async def loose_fields(
+async def audit_fields(
     reader: QueueReader, queue: str, settling_s: float | None = None
-) -> AsyncGenerator[Suspects, None]:
+) -> AsyncGenerator[AuditedPart, None]:
     """Iterate over the fields of a queue that belong to no message; raises what the reader raises.
 
-    The counters of such a body are not yielded: they are removed with it. ``settling_s`` is as in ``suspects``.
+    The counters of such a body are not yielded: they are removed with it. ``settling_s`` is as in ``audit_messages``.
     """
     inspection = reader.inspection
 
@@ -161,7 +163,7 @@ async def loose_fields(
             async for names in coming:
                 whose = await inspection.belongings(queue, names)
                 doubtful = [name for name, belonging in zip(names, whose, strict=True) if belonging]
-                yield Suspects(at_ms, len(names), []), doubtful
+                yield AuditedPart(at_ms, len(names), []), doubtful
 
     async with aclosing(_judged(walk(), partial(_loose, reader, queue), settling_s)) as parts:
         async for part in parts:
@@ -169,8 +171,8 @@ async def loose_fields(
 
 
 async def _judged(
-    walk: _Walk, again: Callable[[list[bytes]], Awaitable[list[Suspect]]], settling_s: float | None
-) -> AsyncGenerator[Suspects, None]:
+    walk: _Walk, again: Callable[[list[bytes]], Awaitable[list[Flaw]]], settling_s: float | None
+) -> AsyncGenerator[AuditedPart, None]:
     """Yield the parts of a walk, with the problems that doubtful messages or fields have in a second read.
 
     ``again`` reads each of them atomically. Parts that are too recent then count as young; parts that may be are read
@@ -179,24 +181,24 @@ async def _judged(
     waiting: list[bytes] = []
     at_ms = 0
 
-    async def settled() -> AsyncGenerator[Suspects, None]:
+    async def settled() -> AsyncGenerator[AuditedPart, None]:
         if waiting:
             await _settle(settling_s)
         for start in range(0, len(waiting), _CHUNK_MESSAGES):
-            yield Suspects(at_ms, 0, await again(waiting[start : start + _CHUNK_MESSAGES]))
+            yield AuditedPart(at_ms, 0, await again(waiting[start : start + _CHUNK_MESSAGES]))
         waiting.clear()
 
     async with aclosing(walk) as coming:
         async for part, doubtful in coming:
             at_ms, young = part.at_ms, 0
-            for suspect in await again(doubtful):
-                is_young = _is_young(suspect, at_ms)
+            for flaw in await again(doubtful):
+                is_young = _is_young(flaw, at_ms)
                 if is_young is None:
-                    waiting.append(suspect.id)
+                    waiting.append(flaw.id)
                 elif is_young:
                     young += 1
                 else:
-                    part.found.append(suspect)
+                    part.found.append(flaw)
             yield part._replace(young=young)
             if len(waiting) >= _WAITING_MAX:
                 async for later in settled():
@@ -209,7 +211,7 @@ async def _settle(settling_s: float | None) -> None:
     await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
 
 
-async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Suspect]:
+async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Flaw]:
     """Classify those of these fields that belong to no message, each read atomically."""
     found = []
     for name, belonging in zip(names, await reader.inspection.belongings(queue, names), strict=True):
@@ -221,26 +223,26 @@ async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Su
         else:
             continue
         # Other programs may store fields of their own in the hash.
-        found.append(Suspect(kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
+        found.append(Flaw(kind if RAW_ID_OF_ANY_CLIENT.fullmatch(id) else FindingKind.UNKNOWN, name))
     return found
 
 
-def _is_young(suspect: Suspect, at_ms: int) -> bool | None:
+def _is_young(flaw: Flaw, at_ms: int) -> bool | None:
     """Return whether a part may be missing because it was made too recently, or None if its id carries no time."""
-    kind, id, _ = suspect
+    kind, id, _ = flaw
     if kind not in _INCOMPLETE:
         return False
     sent = sent_ms(name_of(stem_of(id) or id if kind is FindingKind.STRAY else id), now_ms=at_ms)
     return None if sent is None else at_ms - sent < SETTLED_MS
 
 
-def _seen_whole(message: RawMessage) -> Iterator[Suspect]:
+def _seen_whole(message: RawMessage) -> Iterator[Flaw]:
     """Yield the problems of a message that has a body, read atomically."""
     rc = message.rc
     if rc is not None and not _is_count(rc):
-        yield Suspect(FindingKind.BAD_RC, message.id, message)
+        yield Flaw(FindingKind.BAD_RC, message.id, message)
     elif rc is not None and message.fr is None and int(rc) > 0:
-        yield Suspect(FindingKind.NO_FR, message.id, message)
+        yield Flaw(FindingKind.NO_FR, message.id, message)
     yield from _seen_alone([message])
 
 
@@ -249,18 +251,18 @@ def _is_doubtful(message: RawMessage) -> bool:
     return not size or (rc is not None and (fr is None or not _is_count(rc)))
 
 
-def _seen_alone(messages: list[RawMessage]) -> Iterator[Suspect]:
+def _seen_alone(messages: list[RawMessage]) -> Iterator[Flaw]:
     """Yield the problems of ids and scores, which need no second read."""
     has_units = bool(score_units([message.score for message in messages]))
     for message in messages:
         id, score = message.id, message.score
         if not RAW_CANONICAL_ID.fullmatch(id):
-            yield Suspect(FindingKind.FOREIGN_ID, id, message)
+            yield Flaw(FindingKind.FOREIGN_ID, id, message)
         if has_units:
             for unit in score_units((score,)):
-                yield Suspect(_UNITS[unit], id, message)
+                yield Flaw(_UNITS[unit], id, message)
         if score == b"inf":
-            yield Suspect(FindingKind.NEVER, id, message)
+            yield Flaw(FindingKind.NEVER, id, message)
 
 
 def _is_count(rc: bytes) -> bool:
@@ -330,7 +332,7 @@ async def audit(
 
     Raises ``PeekError`` if the server cannot be read, or one of ``queues`` does not exist. Close it with ``aclose``
     when leaving early. Messages that are sent, received or deleted meanwhile are not findings: ``settling_s`` is as in
-    ``suspects``. The audit ends after ``limit`` queues or ``seconds``; ``unseen`` then says so.
+    ``audit_messages``. The audit ends after ``limit`` queues or ``seconds``; ``unseen`` then says so.
     """
     work = _Audit(reader, settling_s, limit)
     with in_words():
@@ -465,8 +467,8 @@ class _Audit:
         ids: dict[FindingKind, list[bytes]] = defaultdict(list)
 
         for walk, unseen in (
-            (suspects, "messages were not checked"),
-            (loose_fields, "bodies and counters without messages were not searched for"),
+            (audit_messages, "messages were not checked"),
+            (audit_fields, "bodies and counters without messages were not searched for"),
         ):
             try:
                 async with aclosing(walk(self.reader, queue, self.settling_s)) as parts:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from rsmq_tui.monitor.audit.findings import FindingKind
-from rsmq_tui.monitor.audit.rsmq import Suspects, bad_attributes, condition_of, loose_fields, suspects
+from rsmq_tui.monitor.audit.rsmq import AuditedPart, audit_fields, audit_messages, bad_attributes, condition_of
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, make_id, name_of, sent_ms
 from rsmq_tui.protocol.outcomes import Outcome
@@ -61,7 +61,7 @@ async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> 
 
 async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Yield the fixes of messages."""
-    async with aclosing(suspects(reader, look.queue)) as parts:
+    async with aclosing(audit_messages(reader, look.queue)) as parts:
         async for part in parts:
             for kind in sorted(wanted):
                 found = _messages(part, kind)
@@ -70,8 +70,8 @@ async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[Findin
                     yield _mending(kind, look, found[start : start + size], part.at_ms)
 
 
-def _messages(part: Suspects, kind: FindingKind) -> list[RawMessage]:
-    return [suspect.message for suspect in part.found if suspect.kind is kind and suspect.message is not None]
+def _messages(part: AuditedPart, kind: FindingKind) -> list[RawMessage]:
+    return [flaw.message for flaw in part.found if flaw.kind is kind and flaw.message is not None]
 
 
 def _mending(kind: FindingKind, look: QueueLook, messages: list[RawMessage], at_ms: int) -> Step:
@@ -118,7 +118,7 @@ def _canonical_id(id: bytes, at_ms: int, number: int) -> bytes:
 
 async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Yield the removal of fields that belong to no message; the counters of a body are removed before it."""
-    async with aclosing(loose_fields(reader, queue)) as pages:
+    async with aclosing(audit_fields(reader, queue)) as pages:
         async for page in pages:
             if FindingKind.LEAKED in wanted and (bodies := page.ids(FindingKind.LEAKED)):
                 counters = [name + suffix for name in bodies for suffix in COUNTER_SUFFIXES]
@@ -168,7 +168,7 @@ async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> Async
 
 async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Remove the ids whose bodies were lost with the hash, and then the name from the index."""
-    async with aclosing(suspects(reader, look.queue)) as parts:
+    async with aclosing(audit_messages(reader, look.queue)) as parts:
         async for part in parts:
             if part.young:
                 yield Step(sorted_out=Outcome.CHANGED * part.young)
@@ -248,11 +248,11 @@ async def _counts_now(reader: QueueReader, action: Fix, on_progress: ScanCallbac
     about = look.depth * bool(in_messages) + look.fields * bool(in_fields)
     examined = 0
     on_progress(ScanProgress(examined, about, counts.total()))
-    for walk, meant in ((suspects, in_messages), (loose_fields, in_fields)):
+    for walk, meant in ((audit_messages, in_messages), (audit_fields, in_fields)):
         if meant:
             async with aclosing(walk(reader, queue, 0)) as parts:
                 async for part in parts:
                     examined += part.examined
-                    counts.update(suspect.kind for suspect in part.found if suspect.kind in meant)
+                    counts.update(flaw.kind for flaw in part.found if flaw.kind in meant)
                     on_progress(ScanProgress(examined, about, counts.total()))
     return counts
