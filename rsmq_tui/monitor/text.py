@@ -12,8 +12,7 @@ SENTENCE_MAX = 300
 
 # 9,999 years: a score that was set by hand may be any number.
 _CALENDAR_MS = 315_537_897_600_000
-# The unit to which ``duration`` rounds below each limit, in ms.
-_ROUNDED_MS = ((1_000, 1), (600_000, 1_000), (86_400_000, 60_000), (86_400_000_000, 3_600_000))
+_S_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
 _MARKS = {"Mn", "Mc", "Me"}
@@ -67,28 +66,37 @@ def net(per_s: float | None) -> str:
     return words if words == "0.0" else f"{'-' if per_s < 0 else '+'}{words}"
 
 
+def _shown_unit_ms(ms: float) -> int:
+    """Return the smaller of the two units in which a duration is shown."""
+    if ms < _S_MS:
+        return 1
+    if ms < 10 * _MINUTE_MS:
+        return _S_MS
+    if ms < _DAY_MS:
+        return _MINUTE_MS
+    return _HOUR_MS if ms < 1000 * _DAY_MS else _DAY_MS
+
+
 def duration(ms: float | None) -> str:
     """Format a duration in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond 9,999 years, unknown."""
     if ms is None or ms > _CALENDAR_MS:
         return UNKNOWN
-    if ms < 1000:
+    unit_ms = _shown_unit_ms(ms)
+    if unit_ms == 1:
         return f"{max(0, ms):.0f} ms"
-    total_s = int(ms // 1000)
-    minutes, s = divmod(total_s, 60)
+    minutes, s = divmod(int(ms // _S_MS), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}d {hours}h" if days < 1000 else f"{days:,}d"
-    if hours:
-        return f"{hours}h {minutes}m"
-    if minutes:
-        return f"{minutes}m {s}s" if minutes < 10 else f"{minutes}m"
-    return f"{s} s"
+    if unit_ms == _S_MS:
+        return f"{minutes}m {s}s" if minutes else f"{s} s"
+    if unit_ms == _MINUTE_MS:
+        return f"{hours}h {minutes}m" if hours else f"{minutes}m"
+    return f"{days}d {hours}h" if unit_ms == _HOUR_MS else f"{days:,}d"
 
 
 def duration_up(ms: int) -> str:
     """Format a duration as ``duration`` does, rounded up: an upper bound stays one."""
-    unit_ms = next((unit_ms for most_ms, unit_ms in _ROUNDED_MS if ms < most_ms), 86_400_000)
+    unit_ms = _shown_unit_ms(ms)
     return duration(-(-ms // unit_ms) * unit_ms)
 
 
