@@ -21,6 +21,7 @@ from rsmq_tui.tui.queue.message import may_follow, may_read_again, row_pieces
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
+from rsmq_tui.tui.widgets.row_table import fit
 from rsmq_tui.tui.widgets.text_view import LineView
 
 
@@ -323,10 +324,10 @@ class LifeLine(Painted):
             sign = "▶" if is_now else "●" if index is not None else "○"
             rail = "" if number == len(stops) - 1 else "━" if index is not None and not is_now else "─"
             rows[0].append((f"{sign} {rail * (width - 3)} "[:width].ljust(width), token))
-            rows[1].append((_fitted(self._title_of(name, width), width), token))
+            rows[1].append((fit(self._title_of(name, width), width - 1) + " ", token))
             stage = None if index is None else life.stages[index]
-            rows[2].append((_fitted(self._time_of(stage), width), "" if is_now else "muted"))
-            rows[3].append((_fitted(self._lasted(index), width), "" if is_now else "muted"))
+            rows[2].append((fit(self._time_of(stage), width - 1) + " ", "" if is_now else "muted"))
+            rows[3].append((fit(self._lasted(index), width - 1) + " ", "" if is_now else "muted"))
         return [self.line(row) for row in rows] + [Strip([]), self._bar()]
 
     def _stops(self) -> Sequence[StageName]:
@@ -369,10 +370,6 @@ class LifeLine(Painted):
         full = round(room * min(1.0, left_ms / whole_ms))
         token = "ready" if stage.name is StageName.DELAYED else "hidden"
         return self.line([(" ", ""), ("█" * full, token), ("░" * (room - full), "muted"), (words, "strong")])
-
-
-def _fitted(text: str, width: int) -> str:
-    return f"{text if len(text) < width else text[: width - 2] + '…':<{width}}"
 
 
 # The bar is updated between two polls too.
