@@ -11,7 +11,7 @@ from typing import ClassVar
 
 _OPENING_S, _OPENING_WAIT_S = 10.0, 0.02
 # How long to wait while another program has locked the file.
-LOCK_WAIT_S = 5.0
+BUSY_WAIT_S = 5.0
 
 _MOVE_AWAY = "move it away to start a new one"
 # SQLite's primary result codes -> a reason for people.
@@ -59,7 +59,7 @@ class SqliteFile:
                 # Bodies may contain secrets: only the user may ever read the file.
                 os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             self._identity = _identity(path.stat())
-            self.db = sqlite3.connect(path, timeout=LOCK_WAIT_S, isolation_level=None, check_same_thread=False)
+            self.db = sqlite3.connect(path, timeout=BUSY_WAIT_S, isolation_level=None, check_same_thread=False)
             self.db.row_factory = sqlite3.Row
             self.db.text_factory = _text
             try:
@@ -142,7 +142,7 @@ class SqliteFile:
 
     def _prepare_file(self) -> None:
         # SQLite's timeout does not apply when several programs create a new file at the same time.
-        give_up_s = time.monotonic() + min(_OPENING_S, LOCK_WAIT_S)
+        give_up_s = time.monotonic() + min(_OPENING_S, BUSY_WAIT_S)
         while True:
             try:
                 # Check the file before writing anything: it may belong to another program.

@@ -139,13 +139,11 @@ class PlainOverview:
 
     def observe(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
-        now_ms = self._server_ms(snapshot)
-        lines = [
-            self._event(event, now_ms) for event in self._server.observe(self._name, snapshot.link.failure, now_ms)
-        ]
+        at_ms = self._server_ms(snapshot)
+        lines = [self._event(event, at_ms) for event in self._server.observe(self._name, snapshot.link.failure, at_ms)]
         if self._informs and snapshot.info is not None:
-            lines += [self._event(event, now_ms) for event in self._server.observe_info(snapshot.info)]
-        lines += self._access(snapshot, now_ms)
+            lines += [self._event(event, at_ms) for event in self._server.observe_info(snapshot.info)]
+        lines += self._access(snapshot, at_ms)
         if snapshot.link.failure is not None:
             return lines
         if self._queues is None:
@@ -154,14 +152,14 @@ class PlainOverview:
             lines += self._begin(snapshot)
         else:
             events = [event for event in self._queues.observe(snapshot) if event.kind not in _QUIET]
-            lines += [self._event(event, now_ms) for event in events]
+            lines += [self._event(event, at_ms) for event in events]
             lines += self._counts(snapshot, {event.queue for event in events})
         return lines
 
-    def _access(self, snapshot: Snapshot, now_ms: int) -> Iterator[str]:
+    def _access(self, snapshot: Snapshot, at_ms: int) -> Iterator[str]:
         """Yield a line if the place cannot be read although the server answers, or can be read again."""
         failure = snapshot.link.failure
-        about = f"{short_clock(now_ms, now_ms)} {self._name or self._title}"
+        about = f"{short_clock(at_ms, at_ms)} {self._name or self._title}"
         if failure is None:
             if self._failures > _FAILURES:
                 yield f"{about}: can be read again"
@@ -214,9 +212,9 @@ class PlainOverview:
         place = f" on {self._name}" if self._name else ""
         return f"{queue.verdict} {queue.name}{place}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
 
-    def _event(self, event: Event, now_ms: int) -> str:
+    def _event(self, event: Event, at_ms: int) -> str:
         # Any of its places may find what happened to the server.
         of_many = self._name if event.ns else self._server_name
         about = of_many or event.server if event.queue is None else event.queue
         place = f" on {self._name}" if self._name and event.queue is not None else ""
-        return f"{short_clock(event.at_ms, now_ms)} {about}{place}: {event.text}"
+        return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}"

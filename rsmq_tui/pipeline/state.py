@@ -82,7 +82,7 @@ class Progress:
             self._ahead = max(0.0, self._ahead - weight)
             self._stages, self._last = 0, (0, 0)
 
-    def standing(self) -> RunProgress:
+    def current(self) -> RunProgress:
         """Return the current progress."""
         try:
             tasks = self._tasks()

@@ -174,7 +174,7 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
 
 
 def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as recorder:
         until(recorder.path.exists)

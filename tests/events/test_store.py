@@ -187,7 +187,7 @@ def test_news_of_others_are_noticed_and_silence_costs_no_read(store: EventStore,
 
 
 def test_a_locked_file_is_told(store: EventStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     with closing(EventStore(path)) as impatient, closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN EXCLUSIVE")
         with pytest.raises(EventStoreError, match=f"the log of events {path} cannot be used: another program has loc"):

@@ -126,7 +126,7 @@ def test_two_whose_clocks_disagree_tell_of_a_server_that_never_answered(tmp_path
 
 
 def test_neither_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as one, recording(tmp_path, clock=clock) as other:
         until(one.path.exists)

@@ -364,7 +364,7 @@ async def test_a_locked_journal_is_told(
     written: Path, later: ChangeService, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = everything(client)
-    monkeypatch.setattr("rsmq_tui.sqlite_file.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.sqlite_file.BUSY_WAIT_S", 0.05)
     with closing(sqlite3.connect(written)) as db:
         db.execute("PRAGMA locking_mode = EXCLUSIVE")
         db.execute("BEGIN EXCLUSIVE")

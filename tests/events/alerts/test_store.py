@@ -85,7 +85,7 @@ def test_a_locked_file_is_told_and_tried_again(
 ) -> None:
     store.begin(TOPIC, {"a": NOW_MS}, NOW_MS)
     store.close()
-    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_S", 0.01)
+    monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     path = tmp_path / "state" / FILE_NAME
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")

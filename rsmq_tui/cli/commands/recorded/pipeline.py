@@ -219,27 +219,27 @@ class _Watched:
             worker.join(_CANCEL_EVERY_S)
 
     def _tell(self) -> None:
-        standing = self._progress.standing()
-        if not standing.doing:
+        current = self._progress.current()
+        if not current.doing:
             return
-        done, total = standing.tasks
+        done, total = current.tasks
         if self._as_json:
-            progress = (standing.doing, standing.share, standing.tasks)
+            progress = (current.doing, current.share, current.tasks)
             if progress == self._shown or time.monotonic() < self._shown_s + _TELL_EVERY_S:
                 return
             self._shown, self._shown_s = progress, time.monotonic()
             fields_json(
                 kind="progress",
-                doing=standing.doing,
-                share=round(standing.share, 3),
+                doing=current.doing,
+                share=round(current.share, 3),
                 tasks_done=done,
                 tasks=total,
             )
             sys.stdout.flush()
             return
-        filled = round(standing.share * _BAR)
+        filled = round(current.share * _BAR)
         tasks = f", {count(done)} of {plural(total, 'task')}" if total else ""
-        self._line.show(f"[{'#' * filled}{'-' * (_BAR - filled)}] {standing.share:4.0%} {standing.doing}{tasks}")
+        self._line.show(f"[{'#' * filled}{'-' * (_BAR - filled)}] {current.share:4.0%} {current.doing}{tasks}")
 
     def _show_outcome(self) -> int:
         from rsmq_tui.pipeline.spark import why  # noqa: PLC0415
