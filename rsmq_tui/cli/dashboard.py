@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.dialogs.demo import Controls
-    from rsmq_tui.tui.history.loading import Past
+    from rsmq_tui.tui.history.loading import AnalysisLocation
 
 # With the first numbers in the first frame, nothing is painted twice; this long, nobody misses the frame.
 _FIRST_WAIT_S = 0.2
@@ -61,13 +61,13 @@ def open_dashboard(
         print(f"rsmq-tui: {words}", file=sys.stderr)
         return 2
     with _recording(options.record) as recording:
-        past = _past(options.analysis)
+        analysis = _analysis_at(options.analysis)
         app = RsmqApp(
             sites,
             recording=recording,
             events=partial(_events, folder),
             alerts=alerts,
-            past=past,
+            analysis=analysis,
             choices=kept and kept / "dashboard.json",
             expected={profile.name: profile.expected for profile in profiles},
             ascii_only=options.ascii,
@@ -82,13 +82,13 @@ def open_dashboard(
     return app.return_code or 0
 
 
-def _past(out: str | None) -> "Past | None":
+def _analysis_at(out: str | None) -> "AnalysisLocation | None":
     out = out or os.environ.get(ANALYSIS_VARIABLE)
     if not out:
         return None
-    from rsmq_tui.tui.history.loading import Past  # noqa: PLC0415
+    from rsmq_tui.tui.history.loading import AnalysisLocation  # noqa: PLC0415
 
-    return Past(out)
+    return AnalysisLocation(out)
 
 
 @contextmanager

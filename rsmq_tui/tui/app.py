@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.dialogs.demo import Controls
-    from rsmq_tui.tui.history.loading import Past
+    from rsmq_tui.tui.history.loading import AnalysisLocation
     from rsmq_tui.tui.replay.session import ReplaySession
 
     StartAlerts = Callable[[Callable[[str], None], Callable[[Snapshot], set[str]]], AlertRunner | None]
@@ -138,7 +138,7 @@ class RsmqApp(App[None]):
     - ``events``: makes a recorder of events, in a thread, after the first snapshot is shown.
     - ``alerts``: starts the alerts, also then. It gets two functions: one writes to the terminal, the other returns the
       queues of a snapshot whose trouble is acknowledged.
-    - ``past``: an analysis to open; without a source, only the analysis is shown.
+    - ``analysis``: an analysis to open; without a source, only the analysis is shown.
     - ``replay``: a replay to show.
     - ``choices``: the file in which the user's choices are kept.
     - ``zone``: the user's time zone; None is that of the system.
@@ -168,7 +168,7 @@ class RsmqApp(App[None]):
         recording: "Recorder | None" = None,
         events: "Callable[[], EventRecorder] | None" = None,
         alerts: "StartAlerts | None" = None,
-        past: "Past | None" = None,
+        analysis: "AnalysisLocation | None" = None,
         replay: "ReplaySession | None" = None,
         read_only: bool = False,
         choices: Path | None = None,
@@ -196,7 +196,7 @@ class RsmqApp(App[None]):
             tell_change=self._tell_change,
             replay=replay,
             recording=recording,
-            past=past,
+            analysis=analysis,
             expected=expected or {},
             clock=clock,
             choices=choices,
@@ -238,8 +238,8 @@ class RsmqApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or on the history screen if no server is watched."""
-        past = self.dashboard.past
-        return make_screen("overview") if self.dashboard.sites or past is None else make_screen("history", past)
+        analysis = self.dashboard.analysis
+        return make_screen("overview") if self.dashboard.sites or analysis is None else make_screen("history", analysis)
 
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
@@ -493,12 +493,12 @@ class RsmqApp(App[None]):
 
     def action_history(self) -> None:
         """Show the history of the screen's queue, or of all queues."""
-        past = self.dashboard.past
-        if past is None:
+        analysis = self.dashboard.analysis
+        if analysis is None:
             words = "no analysis is open: rsmq-tui --analysis OUT opens one, rsmq-tui pipeline run creates one"
             self.notify(words, severity="warning", markup=False)
         elif isinstance(self.screen, DashboardScreen) and "history" not in self.screen.WHERE:
-            self.dashboard.navigation.open("history", past, self.screen.chosen_queue)
+            self.dashboard.navigation.open("history", analysis, self.screen.chosen_queue)
 
     def action_namespaces(self) -> None:
         """List the namespaces and switch to one."""

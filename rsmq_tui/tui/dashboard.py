@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.dialogs.demo import Controls
-    from rsmq_tui.tui.history.loading import Past
+    from rsmq_tui.tui.history.loading import AnalysisLocation
     from rsmq_tui.tui.replay.session import ReplaySession
     from rsmq_tui.tui.widgets.tour import Tour
 
@@ -121,7 +121,7 @@ class Dashboard:
         tell_change: Callable[[ChangeStatus | None], None],
         replay: "ReplaySession | None",
         recording: "Recorder | None",
-        past: "Past | None",
+        analysis: "AnalysisLocation | None",
         expected: "Mapping[str, Expected]",
         clock: Callable[[], float],
         choices: Path | None,
@@ -140,7 +140,7 @@ class Dashboard:
         self.recording = recording
         # None until its packages are imported, after the first numbers are shown, and if no events are recorded.
         self.events: EventRecorder | None = None
-        self.past = past
+        self.analysis = analysis
         self.clock = clock
         self._zone = zone
         self.preferences = Preferences(choices, self._keep_choices)

@@ -112,16 +112,13 @@ class DashboardScreen(Screen[None]):
         if not would_change(self.WHERE, event.key, self.usable) or event.key in self.active_bindings:
             return
         if self.dashboard.replay is not None:
-            words = "this is a replay: nothing can be changed"
+            self.notify("this is a replay: nothing can be changed", severity="warning", markup=False)
         else:
-            from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415 - not before the first paint
-
-            words = READ_ONLY
-        self.notify(words, severity="warning", markup=False)
+            self.dashboard.changes.say_read_only()
 
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""
-        return action != "history" or self.dashboard.past is not None
+        return action != "history" or self.dashboard.analysis is not None
 
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line, empty if its action has no effect here."""

@@ -34,10 +34,10 @@ from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.tour import TourStrip
 from tests.history.replayed import Tape
+from tests.screenshots.analysis import scripted_analysis
 from tests.screenshots.history import NOW_MS, TOUR_STORIES, order_messages, play_history
 from tests.screenshots.lists import list_site
 from tests.screenshots.moving import Step, moving
-from tests.screenshots.past import scripted_past
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage, change_of
 
@@ -68,7 +68,7 @@ class Scene:
     ascii_only: bool = False
     servers: Sequence[Server] = ()
     is_replay: bool = False
-    has_past: bool = False
+    has_analysis: bool = False
     has_lists: bool = False
     has_events: bool = False
     has_life: bool = False
@@ -172,7 +172,7 @@ SCENES = (
     Scene("audit", keys=("F", "j")),
     Scene("events", keys=("L",), size=(132, 20), has_events=True),
     Scene("server", keys=("i",)),
-    Scene("history", keys=("H", "l", "l", "j", "j"), has_past=True),
+    Scene("history", keys=("H", "l", "l", "j", "j"), has_analysis=True),
     Scene("help", keys=("question_mark",)),
     Scene("replay", keys=("m", *["full_stop"] * 7, "p"), is_replay=True),
     Scene("diff", keys=("m", *["full_stop"] * 7, "D"), size=(132, 16), is_replay=True),
@@ -196,7 +196,7 @@ async def _picture(scene: Scene, folder: Path) -> str:
     app = RsmqApp(
         sites if replay is None else replay.sites,
         replay=replay,
-        past=scripted_past() if scene.has_past else None,
+        analysis=scripted_analysis() if scene.has_analysis else None,
         events=_events(clock, folder) if scene.has_events else None,
         clock=clock,
         theme=scene.theme,

@@ -18,7 +18,7 @@ from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.history.loading import Lists, Loader, Past
+from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader
 from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
@@ -52,7 +52,7 @@ async def past_of(
     folder: Path, *, size: tuple[int, int] = (132, 36), history: str | None = None, **looks: Any
 ) -> AsyncIterator[Pilot[None]]:
     """Open the screen of an analysis alone, and wait until it has been read."""
-    app = RsmqApp((), past=Past(str(folder), history), **looks)
+    app = RsmqApp((), analysis=AnalysisLocation(str(folder), history), **looks)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=True) as pilot:
         await read(pilot)
@@ -365,8 +365,8 @@ async def test_a_queue_without_incidents_says_so(analysis_folder: Path) -> None:
 
 
 async def test_h_is_hinted_at_only_where_it_leads_somewhere(analysis_folder: Path, source: ScriptedSource) -> None:
-    for past, is_hinted in ((None, False), (Past(str(analysis_folder)), True)):
-        app = RsmqApp(source, clock=source.clock, past=past)
+    for past, is_hinted in ((None, False), (AnalysisLocation(str(analysis_folder)), True)):
+        app = RsmqApp(source, clock=source.clock, analysis=past)
         async with app.run_test(size=(200, 36)) as pilot:
             await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
             assert ("H history" in lines_of(pilot.app.screen.query_one(KeyHints))[0]) is is_hinted
@@ -559,7 +559,7 @@ async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monke
         return whole(self, *asked)
 
     monkeypatch.setattr(Loader, "load", slow)
-    app = RsmqApp((), past=Past(str(analysis_folder)))
+    app = RsmqApp((), analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36)) as pilot:
         try:
             await pilot.press("l", "l", "m")
@@ -577,7 +577,7 @@ async def test_it_can_be_left_while_it_reads(analysis_folder: Path, monkeypatch:
     gate = threading.Event()
     monkeypatch.setattr(Loader, "load", lambda *_: gate.wait())
     source = ScriptedSource()
-    app = RsmqApp(source, past=Past(str(analysis_folder)))
+    app = RsmqApp(source, analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36)) as pilot:
         try:
             await pilot.press("H")
@@ -590,7 +590,7 @@ async def test_it_can_be_left_while_it_reads(analysis_folder: Path, monkeypatch:
 
 
 async def test_h_opens_it_for_the_queue_that_is_looked_at(analysis_folder: Path, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock, past=Past(str(analysis_folder)))
+    app = RsmqApp(source, clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         await pilot.press("H")
@@ -606,7 +606,7 @@ async def test_h_opens_it_for_the_queue_that_is_looked_at(analysis_folder: Path,
 
 
 async def test_a_queue_that_the_analysis_does_not_know_is_said(analysis_folder: Path, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock, past=Past(str(analysis_folder)))
+    app = RsmqApp(source, clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("[/new]", ready=3)]))
         await pilot.press("enter", "H")

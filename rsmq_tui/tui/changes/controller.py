@@ -437,12 +437,16 @@ class ChangeController:
                 async with asyncio.timeout(_GIVE_UP_S):
                     await self._ended.wait()
 
+    def say_read_only(self) -> None:
+        """Show that nothing can be changed."""
+        from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415 - not before the first paint
+
+        self._app.notify(READ_ONLY, severity="warning", markup=False)
+
     def may_begin(self, site: WatchedServer) -> bool:
         """Return whether a change may begin now; if not, show why."""
         if not site.can_change:
-            from rsmq_tui.triage.service import READ_ONLY  # noqa: PLC0415
-
-            self._app.notify(READ_ONLY, severity="warning", markup=False)
+            self.say_read_only()
             return False
         return not self._is_busy() and not self._has_dialog and not self._is_between(site)
 

@@ -39,7 +39,7 @@ _BETWEEN = re.compile(r"\s*(?:–|—|\.\.+|\bto\b|\s-\s)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class AnalysisLocation:
     """Where to find an ``analysis``, and the ``history`` that it was computed from, for replays.
 
     Both are paths or URLs. Without ``history``, the one that the analysis names is used.

@@ -55,7 +55,7 @@ METRIC_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class PastContext:
+class HistoryContext:
     """What the cells of the history's tables show besides their row."""
 
     several: bool = False
@@ -107,7 +107,7 @@ def metric_value(metric: str, value: float | None) -> str:
     return duration(value) if metric == AGE else rate(value) if metric.endswith("_s") else compact(value)
 
 
-QUEUE_COLUMNS: tuple[Column[QueueRow, PastContext], ...] = (
+QUEUE_COLUMNS: tuple[Column[QueueRow, HistoryContext], ...] = (
     Column("mark", "", 1, lambda row, context: ("●", "strong") if row.facts.ref in context.marked else ("", "")),
     Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.facts.ref), "strong"), grow=True),
@@ -119,19 +119,19 @@ QUEUE_COLUMNS: tuple[Column[QueueRow, PastContext], ...] = (
 )
 
 
-def _incident_name(row: Incident, context: PastContext) -> Piece:
+def _incident_name(row: Incident, context: HistoryContext) -> Piece:
     if row.ref is None:
         return f"(all of {row.place.profile or row.place.server})", "muted"
     return f"{'└ ' if row.head_id is not None else ''}{context.name(row.ref)}", "strong"
 
 
-def _episode_name(row: Episode, context: PastContext) -> Piece:
+def _episode_name(row: Episode, context: HistoryContext) -> Piece:
     if row.ref is None:
         return f"(all of {context.place(row.place)})", "muted"
     return context.name(row.ref), "strong"
 
 
-def _lasted(row: Episode | Incident, _: PastContext) -> Piece:
+def _lasted(row: Episode | Incident, _: HistoryContext) -> Piece:
     words = duration(row.length_ms)
     return (words, "") if row.ended == "over" else (f">{words}", "")
 
@@ -149,7 +149,7 @@ def became_of(episodes: Iterable[Episode]) -> dict[tuple[QueueRef | None, int], 
     return became
 
 
-def _recovered(row: Episode, context: PastContext) -> Piece:
+def _recovered(row: Episode, context: HistoryContext) -> Piece:
     if (verdict := context.became.get((row.ref, row.end_ms))) is not None:
         return f"became {verdict}", trouble_token(verdict)
     if row.recovered_ms is not None:
@@ -158,13 +158,13 @@ def _recovered(row: Episode, context: PastContext) -> Piece:
     return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
 
 
-def _ok_again(row: Incident, _: PastContext) -> Piece:
+def _ok_again(row: Incident, _: HistoryContext) -> Piece:
     if row.recovered_ms is not None:
         return moment(row.recovered_ms), ""
     return ("ongoing", "alarm") if row.ended == OPEN else (UNKNOWN, "muted")
 
 
-INCIDENT_COLUMNS: tuple[Column[Incident, PastContext], ...] = (
+INCIDENT_COLUMNS: tuple[Column[Incident, HistoryContext], ...] = (
     Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
     Column("queue", "QUEUE", 10, _incident_name, most=32),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
@@ -176,7 +176,7 @@ INCIDENT_COLUMNS: tuple[Column[Incident, PastContext], ...] = (
     Column("cause", "CAUSE", 16, lambda row, _: (row.cause, "muted"), drop=3, grow=True),
 )
 
-EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
+EPISODE_COLUMNS: tuple[Column[Episode, HistoryContext], ...] = (
     Column("verdict", "VERDICT", 10, lambda row, _: (trouble_words(row.verdict), trouble_token(row.verdict))),
     Column("queue", "QUEUE", 10, _episode_name, most=24),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
@@ -189,11 +189,11 @@ EPISODE_COLUMNS: tuple[Column[Episode, PastContext], ...] = (
 )
 
 
-def _there(row: Poison, _: PastContext) -> Piece:
+def _there(row: Poison, _: HistoryContext) -> Piece:
     return (UNKNOWN, "muted") if row.is_there is None else ("there", "alarm") if row.is_there else ("gone", "muted")
 
 
-POISON_COLUMNS: tuple[Column[Poison, PastContext], ...] = (
+POISON_COLUMNS: tuple[Column[Poison, HistoryContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("rc", "RC", 5, lambda row, _: (count(row.rc), "verdict-poisoned"), right=True),
     Column("there", "NOW", 6, _there),
@@ -205,11 +205,11 @@ POISON_COLUMNS: tuple[Column[Poison, PastContext], ...] = (
 )
 
 
-def _share(row: Advice, _: PastContext) -> Piece:
+def _share(row: Advice, _: HistoryContext) -> Piece:
     return (UNKNOWN, "muted") if row.redelivered is None else (f"{100 * row.redelivered:.1f}%", "")
 
 
-ADVICE_COLUMNS: tuple[Column[Advice, PastContext], ...] = (
+ADVICE_COLUMNS: tuple[Column[Advice, HistoryContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("vt", "VT", 8, lambda row, _: (seconds(row.vt_s), ""), right=True),
     Column("advised", "ADVISED", 8, lambda row, _: (seconds(row.advised_vt_s), "strong"), right=True),
@@ -220,7 +220,7 @@ ADVICE_COLUMNS: tuple[Column[Advice, PastContext], ...] = (
 )
 
 
-def _growth(row: Forecast, _: PastContext) -> Piece:
+def _growth(row: Forecast, _: HistoryContext) -> Piece:
     if row.slope_s is None:
         return UNKNOWN, "muted"
     hourly = row.slope_s * 3600
@@ -228,13 +228,13 @@ def _growth(row: Forecast, _: PastContext) -> Piece:
     return f"{'-' if hourly < 0 else '+'}{words}", ""
 
 
-def _reaches(row: Forecast, _: PastContext) -> Piece:
+def _reaches(row: Forecast, _: HistoryContext) -> Piece:
     if row.reaches_ms is None:
         return "never", "muted"
     return (f"since {moment(row.reaches_ms)}", "alarm") if row.is_over else (moment(row.reaches_ms), "")
 
 
-FORECAST_COLUMNS: tuple[Column[Forecast, PastContext], ...] = (
+FORECAST_COLUMNS: tuple[Column[Forecast, HistoryContext], ...] = (
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
     Column("metric", "METRIC", 12, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=2),
     Column("reaches", "REACHES", 17, _reaches),
@@ -244,7 +244,7 @@ FORECAST_COLUMNS: tuple[Column[Forecast, PastContext], ...] = (
     Column("told", "FORECAST", 16, lambda row, _: (row.told, "muted"), drop=3, grow=True),
 )  # fmt: skip
 
-ANOMALY_COLUMNS: tuple[Column[Anomaly, PastContext], ...] = (
+ANOMALY_COLUMNS: tuple[Column[Anomaly, HistoryContext], ...] = (
     Column("hour", "HOUR", 11, lambda row, _: (moment(row.bucket_ms), "")),
     Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), grow=True),
     Column("metric", "METRIC", 14, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=3),
@@ -473,8 +473,8 @@ class PastCharts(Vertical):
     def __init__(self) -> None:
         super().__init__()
         words: dict[str, Any] = {"waiting": "loading …", "nothing": "no data for this time", "least": 1}
-        self.metric = ChartPanel("", ("series-first", "series-third", "quiet"), id="past-metric", **words)
-        self.rates = ChartPanel("", ("series-first", "series-second", "series-third"), id="past-rates", **words)
+        self.metric = ChartPanel("", ("series-first", "series-third", "quiet"), id="history-metric", **words)
+        self.rates = ChartPanel("", ("series-first", "series-second", "series-third"), id="history-rates", **words)
         self.sparks = PastSparks(id="sparks")
 
     def compose(self) -> ComposeResult:
@@ -579,7 +579,7 @@ class PastPane(Pane[None]):
         self._charts = charts
         self._details = LineView(id="row")
         self._details.can_focus = False
-        self._shown: tuple[Page, Any, QueueRef | None, Lists, PastContext] | None = None
+        self._shown: tuple[Page, Any, QueueRef | None, Lists, HistoryContext] | None = None
 
     def compose(self) -> ComposeResult:
         """The charts, and the details."""
@@ -587,7 +587,7 @@ class PastPane(Pane[None]):
         with Vertical(classes="parts"):
             yield self._details
 
-    def show(self, page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: PastContext) -> None:
+    def show(self, page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext) -> None:
         """Show a row of a page, None if there is none, and the incidents of a queue."""
         self._shown = page, row, ref, lists, context
         self._show_lines()
@@ -600,7 +600,7 @@ class PastPane(Pane[None]):
 
 
 def detail_lines(
-    page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: PastContext, width: int
+    page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext, width: int
 ) -> list[Sequence[Piece]]:
     """Return each value of a row, None if there is none, its text in full, and the incidents of a queue."""
     lines: list[Sequence[Piece]] = []

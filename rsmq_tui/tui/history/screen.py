@@ -21,10 +21,10 @@ from rsmq_tui.monitor.text import clock, passes, plural, printable, zone_words
 from rsmq_tui.tui.history import pages
 from rsmq_tui.tui.history.loading import (
     PRESETS,
+    AnalysisLocation,
     Lists,
     Loader,
     LoadRequest,
-    Past,
     Shown,
     last,
     range_words,
@@ -140,7 +140,7 @@ def range_pieces(span: TimeRange | None, marked: str, width: int) -> list[Piece]
     ]
 
 
-def queues_words(refs: Sequence[QueueRef], known: int, context: pages.PastContext) -> str:
+def queues_words(refs: Sequence[QueueRef], known: int, context: pages.HistoryContext) -> str:
     """Name a single queue, or count the queues; ``known`` is the number of all."""
     if len(refs) == 1:
         return printable(context.name(refs[0]), 60)
@@ -283,11 +283,11 @@ class HistoryScreen(DashboardScreen):
     WHERE: ClassVar[tuple[Where, ...]] = ("history", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("history")
 
-    def __init__(self, past: Past, queue: tuple[str, str, str] | None = None) -> None:
+    def __init__(self, location: AnalysisLocation, queue: tuple[str, str, str] | None = None) -> None:
         super().__init__()
-        self._past = past
+        self._location = location
         self._wanted_queue = queue
-        self._loader = Loader(past.analysis)
+        self._loader = Loader(location.analysis)
         self._shown = Shown(_NOTHING)
         self._asked = LoadRequest(refs=())
         self._is_loading = False
@@ -307,8 +307,8 @@ class HistoryScreen(DashboardScreen):
         self.charts = pages.PastCharts()
         self._pane = pages.PastPane(self.charts)
         self.heat = pages.HeatView(id="heat")
-        self.tables: dict[str, RowTable[Any, pages.PastContext]] = {
-            page.id: RowTable(page.columns, pages.PastContext(), id=f"past-{page.id}", on_open=self._open)
+        self.tables: dict[str, RowTable[Any, pages.HistoryContext]] = {
+            page.id: RowTable(page.columns, pages.HistoryContext(), id=f"history-{page.id}", on_open=self._open)
             for page in pages.PAGES
             if page.columns
         }
@@ -363,7 +363,7 @@ class HistoryScreen(DashboardScreen):
     def _open(self, row: Any) -> None:
         at_ms, ref = self._page.at_ms(row), self._page.ref(row)
         if at_ms is not None:
-            history = self._past.history or self._shown.history
+            history = self._location.history or self._shown.history
             if history:
                 self.dashboard.open_replay(history, at_ms, None if ref is None else ref.queue)
                 return
@@ -444,9 +444,9 @@ class HistoryScreen(DashboardScreen):
         return None if table is None else table.cursor_row
 
     @property
-    def _cells(self) -> pages.PastContext:
+    def _cells(self) -> pages.HistoryContext:
         places = {facts.ref.place for facts in self._shown.lists.queues}
-        return pages.PastContext(
+        return pages.HistoryContext(
             len(places) > 1, frozenset(self._choice.marked), pages.became_of(self._shown.lists.episodes)
         )
 
@@ -545,7 +545,7 @@ class HistoryScreen(DashboardScreen):
     def _tell(self) -> None:
         """Show the source of the numbers, their range, and whether something is loading."""
         shown = self._shown
-        self._where.show(source_pieces(shown, self._past.analysis))
+        self._where.show(source_pieces(shown, self._location.analysis))
         marked = self._words_of(tuple(self._choice.marked)) if self._choice.marked else ""
         width = self.size.width
         self._title.show(range_pieces(self.span, marked, width))

@@ -219,7 +219,7 @@ class EventsScreen(DashboardScreen):
             return None
         if self.dashboard.recording is not None:
             return self.dashboard.recording.label
-        return None if self.dashboard.past is None else self.dashboard.past.history
+        return None if self.dashboard.analysis is None else self.dashboard.analysis.history
 
     def leads_somewhere(self, action: str) -> bool:
         """Leave out the hint for a replay if nothing is recorded."""

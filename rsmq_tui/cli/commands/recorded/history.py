@@ -16,7 +16,7 @@ from rsmq_tui.files import state_folder
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import count, plural, printable
-from rsmq_tui.tui.history.loading import Past
+from rsmq_tui.tui.history.loading import AnalysisLocation
 
 _COMPACT = "join the small files of past days of a history"
 _COMPACT_NOTES = """\
@@ -93,7 +93,7 @@ class _History(Command):
 @look
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
-    past = Past(_folder_of(options), options.history)
+    analysis = AnalysisLocation(_folder_of(options), options.history)
     if not has_screen():
         print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
         return 2
@@ -101,7 +101,7 @@ def command(options: Options) -> int:
 
     app = RsmqApp(
         (),
-        past=past,
+        analysis=analysis,
         expected=expected_of(options),
         ascii_only=options.ascii,
         theme=options.theme,
