@@ -22,7 +22,8 @@ from redis import exceptions
 from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import ResponseError
 
-from rsmq_tui.protocol.connections.connect import POLL_REPLY_BYTES_MAX, Traffic, reader_of
+from rsmq_tui.protocol.connections.connect import Traffic, reader_of
+from rsmq_tui.protocol.connections.reply_limits import POLL_REPLY_BYTES_MAX
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.due_times import DueTimes

@@ -172,7 +172,7 @@ async def test_a_defect_in_a_read_surfaces_as_itself(reader: QueueReader, monkey
 @pytest.mark.parametrize("lie", sorted(set(LIES) - {"drip", "nothing", "pushes", "garbage", "terabyte"}))
 async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each read would take in 600 MB before it refuses, and the process would keep them.
-    monkeypatch.setattr("rsmq_tui.protocol.connections.connect.REPLY_BYTES_MAX", 2_000_000)
+    monkeypatch.setattr("rsmq_tui.protocol.connections.reply_limits.REPLY_BYTES_MAX", 2_000_000)
     with Liar(lie) as liar:
         reader, editor = QueueReader(liar.url, timeout_s=0.5), QueueEditor(liar.url, timeout_s=0.5)
         lists = ListReader(liar.url, ListNames(), ["a", "b*"], timeout_s=0.5)

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.exceptions import InvalidResponse, RedisError
 
-from rsmq_tui.protocol.connections import connect as connections_connect
-from rsmq_tui.protocol.connections.connect import (
-    ELEMENTS_MAX,
-    PUSHES_MAX,
-    REPLY_BYTES_MAX,
-    ReplyReader,
-    connect,
-    connect_async,
-)
+from rsmq_tui.protocol.connections import reply_limits
+from rsmq_tui.protocol.connections.connect import connect, connect_async
+from rsmq_tui.protocol.connections.reply_limits import ELEMENTS_MAX, PUSHES_MAX, REPLY_BYTES_MAX, ReplyReader
 from tests.allocator import heap
 from tests.hostile.liar import Liar
 
@@ -144,7 +138,7 @@ def test_a_reply_is_bounded_in_bytes() -> None:
 
 
 def test_a_reply_is_bounded_in_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections_connect, "ELEMENTS_MAX", 100_000)
+    monkeypatch.setattr(reply_limits, "ELEMENTS_MAX", 100_000)
     with pytest.raises(InvalidResponse, match="elements"):
         _fed(_reader(), _chunks(_packed([[[1] * 90] * 90] * 90), 65_536))
 
@@ -156,7 +150,7 @@ def test_pushes_are_taken_one_after_another_and_no_more_than_a_limit(monkeypatch
     (reply,) = _fed(reader, iter([b">2\r\n+invalidate\r\n*1\r\n$1\r\na\r\n" * 20_000 + b":7\r\n"]))
     assert (reply, len(taken)) == (7, 20_000)
     assert PUSHES_MAX > 20_000
-    monkeypatch.setattr(connections_connect, "PUSHES_MAX", 1_000)
+    monkeypatch.setattr(reply_limits, "PUSHES_MAX", 1_000)
     with pytest.raises(InvalidResponse, match="unrequested push"):
         _fed(reader, iter([b">1\r\n+x\r\n" * 2_000]))
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import InvalidResponse
 
-from rsmq_tui.protocol.connections.connect import ReplyTooLongError, replies_of_at_most
+from rsmq_tui.protocol.connections.reply_limits import ReplyTooLongError, replies_of_at_most
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, Keys
 from rsmq_tui.protocol.replies import clock_ms
