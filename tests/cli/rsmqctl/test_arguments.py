@@ -1,9 +1,13 @@
 """How arguments are read: as the original reads them, with its help and its usage errors."""
 
+import re
+
+import click
 import pytest
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.rsmqctl.parsing import command as program
+from rsmq_tui.docs import page
 from tests.cli.rsmqctl.conftest import Ctl
 from tests.cli.running import parsed
 
@@ -12,10 +16,7 @@ def read(*arguments: str) -> Options:
     return parsed(*arguments, program=program)
 
 
-LEAVES = {
-    "queue": ["list", "describe", "create", "set", "delete"],
-    "message": ["send", "receive", "pop", "delete", "visibility", "peek", "list"],
-}
+LEAVES = {name: list(group.commands) for name, group in program.commands.items() if isinstance(group, click.Group)}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,12 @@ def test_without_a_command_there_is_help(anywhere: Ctl, arguments: list[str]) ->
     done = anywhere(*arguments)
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("Usage: rsmqctl")
+
+
+def test_the_page_names_all_commands() -> None:
+    named = re.findall(r"`(queue|message) ([a-z]+(?:\s\|\s[a-z]+)+)`", page("rsmqctl"))
+    assert {group: re.split(r"\s\|\s", actions) for group, actions in named} == LEAVES
+    assert all(LEAVES.values())
 
 
 @pytest.mark.parametrize(("group", "action"), [(group, action) for group in LEAVES for action in LEAVES[group]])
