@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from redis.utils import get_lib_version
 
 from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.protocol import QueueReader
 
 pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 
@@ -146,6 +148,13 @@ def server() -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
+def unix_server() -> Iterator[EmbeddedServer]:
+    """A server of the test's own, on a Unix socket."""
+    with EmbeddedServer(unix_socket=True) as running:
+        yield running
+
+
+@pytest.fixture
 def redis_url(server: EmbeddedServer) -> str:
     """The URL of a server without keys, scripts, counted commands or users of other tests."""
     # Each test with a server asks this: a client would introduce itself first, which takes longer.
@@ -177,3 +186,9 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 async def aclient(redis_url: str) -> AsyncIterator[redis.asyncio.Redis]:
     async with redis.asyncio.Redis.from_url(redis_url) as connected:
         yield connected
+
+
+@pytest.fixture
+async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
+    async with aclosing(QueueReader(redis_url)) as opened:
+        yield opened

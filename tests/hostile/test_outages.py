@@ -1,6 +1,6 @@
 """Servers that restart, go away, hang or break off: the last numbers stay, dimmed, and the dashboard comes back."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
 import pytest
@@ -182,12 +182,6 @@ async def test_each_connection_is_dropped_again_and_again(orders: Redis, proxy: 
                 await until(pilot, lambda: proxy.connections > before)  # noqa: B023 - called at once
                 await press(pilot, "l")
             await live(pilot)
-
-
-@pytest.fixture
-def unix_server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(unix_socket=True) as running:
-        yield running
 
 
 async def test_a_unix_socket_that_goes_away(unix_server: EmbeddedServer) -> None:

@@ -1,8 +1,5 @@
 """Fixtures of the monitor's tests: a poller on the test's server, and a timer that lets no time pass."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-
 import pytest
 from redis import Redis
 
@@ -26,12 +23,6 @@ def timer(monkeypatch: pytest.MonkeyPatch, clock: FakeClock) -> Timer:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     """An open gate, which counts the polls."""
     return Gate(monkeypatch, is_open=True)
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 @pytest.fixture

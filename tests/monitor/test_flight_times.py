@@ -14,7 +14,7 @@ from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, flight_times
 from rsmq_tui.monitor.tracking.series import MARK_MS, FlightLog, FlightTimes, QueueSeries, Sample, Sums, Trend
 from rsmq_tui.protocol import Flight, QueueReader, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.scripts import FLIGHTS_MAX
-from tests.protocol.keyspace import plant
+from tests.protocol.keyspace import now_ms, plant
 
 VT_S = 600
 NOW_MS = 1_700_000_000_000
@@ -25,16 +25,11 @@ def _percentile(values: list[int], share: float) -> int:
     return next(value for value in sorted(values) if sum(each <= value for each in values) >= share * len(values))
 
 
-def _now_ms(client: redis.Redis) -> int:
-    seconds, microseconds = client.time()
-    return seconds * 1000 + microseconds // 1000
-
-
 def _in_flight(client: redis.Redis, queue: str, times: list[tuple[int, int, int]]) -> None:
     """Write messages as receives leave them: (waited, worked on, received so often), in ms before now."""
-    now_ms = _now_ms(client)
+    at_ms = now_ms(client)
     for waited_ms, worked_ms, rc in times:
-        received_ms = now_ms - worked_ms
+        received_ms = at_ms - worked_ms
         first_ms = received_ms - (1000 if rc > 1 else 0)
         id = make_id((first_ms - waited_ms) * 1000)
         plant(client, queue, id, due_ms=received_ms + VT_S * 1000, body="x")
@@ -54,11 +49,11 @@ async def test_percentiles_of_all_that_is_in_flight(redis_url: str, client: redi
     Rsmq(client).create_queue("q", vt=VT_S)
     chance = random.Random(number)
     made = [(chance.randrange(100_000), chance.randrange(500_000), chance.choice((1, 1, 3))) for _ in range(number)]
-    begun_ms = _now_ms(client)
+    begun_ms = now_ms(client)
     _in_flight(client, "q", made)
     async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
         times = await _times(poller, "q")
-    late_ms = _now_ms(client) - begun_ms
+    late_ms = now_ms(client) - begun_ms
     assert times is not None
     assert times.sampled == number
     waits, works = [made_[0] for made_ in made], [made_[1] for made_ in made]
@@ -107,8 +102,8 @@ async def test_both_ways_of_reading_agree(redis_url: str, client: redis.Redis) -
     found = []
     for url in (redis_url, redis_url.replace("://", "://plain:secret@")):
         async with aclosing(QueueReader(url)) as reader:
-            now_ms = _now_ms(client)
-            (flights,) = (await reader.rows.looks(["q"], (), now_ms, 5, 50))[2]
+            at_ms = now_ms(client)
+            (flights,) = (await reader.rows.looks(["q"], (), at_ms, 5, 50))[2]
             found.append(flights)
     assert found[0] == found[1]
     assert len(found[0]) == FLIGHTS_MAX

@@ -13,12 +13,6 @@ from tests.protocol.keyspace import everything
 NOW_MS = 1_750_000_000_000
 
 
-@pytest.fixture
-async def reader(redis_url: str, client: redis.Redis):  # type: ignore[no-untyped-def] # a generator of a fixture
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
-
-
 def fill(client: redis.Redis, count: int) -> dict[bytes, bytes]:
     """Fill a queue, of which every other message has been received."""
     bodies = {make_id((NOW_MS - number) * 1000).encode(): b"body %d" % number for number in range(count)}

@@ -34,12 +34,6 @@ def refused_url(client: redis.Redis, url: str) -> str:
     return url.replace("redis://", "redis://untold:x@")
 
 
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
-
-
 @pytest.fixture(params=["told", "untold"])
 async def either(request: pytest.FixtureRequest, client: redis.Redis, redis_url: str) -> AsyncIterator[QueueReader]:
     """A reader that is told what changed, and one that is not."""

@@ -1,7 +1,7 @@
 """Connections: which URLs are taken, how a server is named, and how the clients behave."""
 
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -104,12 +104,6 @@ def test_a_refusal_and_its_traceback_never_repeat_a_part_of_a_password(url: str)
 
     answer = "".join(traceback.format_exception(refused.value))
     assert not any(part in answer for part in ("hun", "ter2", "1234"))
-
-
-@pytest.fixture
-def unix_server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(unix_socket=True) as running:
-        yield running
 
 
 Use = Callable[[str], Either]

@@ -1,7 +1,6 @@
 """Scanning by bodies that the server filters: what may match comes once, and the rest is counted."""
 
 import random
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -21,12 +20,6 @@ _WANTED = BodyFilter(b"[13]7", is_plain=False, in_lower=False)
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_strategies, "_SLOW_S", 0.0)
-
-
-@pytest.fixture
-async def reader(redis_url: str, client: redis.Redis) -> AsyncGenerator[QueueReader, None]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 async def _chunks(reader: QueueReader, wanted: BodyFilter = _WANTED) -> list[BodyChunk]:

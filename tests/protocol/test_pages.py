@@ -1,6 +1,6 @@
 """Pages of one queue: by rank, around an anchor, among equal scores."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -14,12 +14,6 @@ from rsmq_tui.protocol import Anchor, PageRequest, QueueReader, RawPage, Rsmq, R
 from tests.protocol.keyspace import plant
 
 LATER_MS = 4_000_000_000_000
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 def fill(client: redis.Redis, scores: dict[str, float]) -> None:

@@ -1,20 +1,11 @@
 """What a page and a message say of each message: counts, scores, ids of any bytes, bodies that are cut or missing."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-
 import pytest
 import redis
 
 from rsmq_tui.protocol import PageRequest, QueueReader
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, PAGE_BODY_BYTES, PREVIEW_BYTES
 from tests.protocol.keyspace import now_ms, plant
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 class TestWhatAMessageSays:

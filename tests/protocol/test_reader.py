@@ -1,6 +1,5 @@
 """The read side as a whole: namespaces, what it costs, what it is called, and letting go."""
 
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
@@ -9,12 +8,6 @@ import redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Namespaces, PageRequest, QueueReader, Rsmq
 from tests.cli.demo.processes import eventually
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 class TestNamespaces:

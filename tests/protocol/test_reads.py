@@ -1,8 +1,5 @@
 """Reading all queues at once: what a row holds, in which order rows come, and what it costs."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-
 import pytest
 import redis
 
@@ -11,12 +8,6 @@ from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import now_ms, plant, scripts_run
 
 ID = "a" * 32
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 async def read_all(reader: QueueReader, at_ms: int | None = None) -> dict[str, Row]:

@@ -1,8 +1,5 @@
 """Ranges of scores: counted, cut, and read once, however many messages share a score."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-
 import pytest
 import redis
 
@@ -10,12 +7,6 @@ from rsmq_tui.protocol import QueueReader, RsmqError
 from rsmq_tui.protocol.rsmq.scan_strategies import QueueSize, ScoreRange
 
 ZSET = "rsmq:q"
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 async def ids_in(reader: QueueReader, bounds: ScoreRange, *, remember: bool = False, count: int = 10) -> list[bytes]:

@@ -3,14 +3,13 @@
 import os
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.service import ChangeService
 from tests.killing import forking_from
 
@@ -49,12 +48,6 @@ def queues(client: Redis) -> Rsmq:
 def nothing_settles(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits and fixes do not wait for messages that may be half written."""
     monkeypatch.setattr("rsmq_tui.monitor.audit.rsmq.SETTLING_S", 0)
-
-
-@pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

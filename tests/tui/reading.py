@@ -6,6 +6,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import ScriptedSource
@@ -43,3 +44,13 @@ def lines_of(widget: Widget) -> list[str]:
 def names_in(pilot: Pilot[None]) -> list[str]:
     """The keys of the table's rows in their order."""
     return list(table_of(pilot).keys)
+
+
+def facts_of(pilot: Pilot[None]) -> str:
+    """The line of facts of a message."""
+    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
+
+
+def tabs_of(pilot: Pilot[None]) -> str:
+    """The line of tabs of a queue."""
+    return " ".join(lines_of(pilot.app.screen.query_one("#tabs", TextLine))[0].split())

@@ -17,7 +17,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.search import ROWS_MAX, Hits
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
-from tests.tui.driving import settled, until
+from tests.tui.driving import says, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 COUNT = 1_000
@@ -51,10 +51,6 @@ async def opened(url: str) -> AsyncIterator[Pilot[None]]:
         yield pilot
 
 
-async def shows(pilot: Pilot[None], words: str) -> None:
-    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
-
-
 def ids_of(place: str, items: list[bytes], first: int, stop: int) -> list[str]:
     return [item_id("queue" if place == "q" else "processing", at, items[at]) for at in range(first, stop)]
 
@@ -63,7 +59,7 @@ async def test_pages_turn_from_what_is_taken_next_to_what_is_worked_on(redis_url
     async with opened(redis_url) as pilot:
         rows = table_of(pilot).visible_rows
         assert names_in(pilot) == ids_of("q", READY, 0, rows)
-        await shows(pilot, f"1 of {COUNT + len(PROCESSING):,}")
+        await says(pilot, f"1 of {COUNT + len(PROCESSING):,}")
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: names_in(pilot) == ids_of("q", READY, rows, 2 * rows), "the next page is shown")
         await pilot.press("left_square_bracket")
@@ -77,7 +73,7 @@ async def test_pages_turn_from_what_is_taken_next_to_what_is_worked_on(redis_url
 async def test_a_filter_finds_items_in_the_order_that_they_are_taken_in(redis_url: str, planted: None) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await shows(pilot, "200 matches")
+        await says(pilot, "200 matches")
         await until(pilot, lambda: len(names_in(pilot)) == 200, "all are listed")
         assert names_in(pilot) == [item_id("queue", at, READY[at]) for at in range(0, COUNT, 5)]
 
@@ -103,38 +99,38 @@ async def test_states_of_leases_are_shown_and_found(
 ) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("slash", *f"state:{term}", "enter")
-        await shows(pilot, f"{stop - first} match")
+        await says(pilot, f"{stop - first} match")
         assert names_in(pilot) == ids_of("p", PROCESSING, first, stop)
-        await shows(pilot, word)
+        await says(pilot, word)
 
 
 async def test_an_item_opens_and_tells_its_lease(redis_url: str, planted: None) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("enter")
-        await shows(pilot, "ready · waiting for a consumer · sent 2023-11-14")
-        await shows(pilot, '"type": "refund"')
+        await says(pilot, "ready · waiting for a consumer · sent 2023-11-14")
+        await says(pilot, '"type": "refund"')
         await pilot.press("escape", "slash", *"state:expired", "enter")
-        await shows(pilot, "2 matches")
+        await says(pilot, "2 matches")
         await pilot.press("enter")
-        await shows(pilot, "expired · its lease expired")
+        await says(pilot, "expired · its lease expired")
         await pilot.press("escape", "slash", *["backspace"] * 20, *"state:unleased", "enter")
-        await shows(pilot, "1 match")
+        await says(pilot, "1 match")
         await pilot.press("enter")
-        await shows(pilot, "no lease · in processing without a lease")
+        await says(pilot, "no lease · in processing without a lease")
 
 
 async def test_items_are_grouped_by_what_is_in_them(redis_url: str, planted: None) -> None:
     async with opened(redis_url) as pilot:
         await pilot.press("b", "enter")
         await until(pilot, lambda: names_in(pilot) == ["order", "refund", "worked on"], "the groups are shown")
-        await shows(pilot, f"{COUNT + len(PROCESSING):,} counted")
+        await says(pilot, f"{COUNT + len(PROCESSING):,} counted")
 
 
 async def test_a_mark_goes_with_its_item_while_the_queue_moves(client: redis.Redis, redis_url: str) -> None:
     fill(client, ready=READY)
     async with opened(redis_url) as pilot:
         await pilot.press("j", "j", "j", "space")
-        await shows(pilot, "1 marked")
+        await says(pilot, "1 marked")
         client.rpop(QUEUE, 2)
         await until(pilot, lambda: names_in(pilot)[0] == item_id("queue", 0, READY[2]), "the queue has moved")
         assert table_of(pilot).context.marked == {item_id("queue", 1, READY[3])}
@@ -153,7 +149,7 @@ async def test_what_a_filter_found_is_told_as_it_is_now(client: redis.Redis, red
     fill(client, ready=READY[:100])
     async with opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await shows(pilot, "20 matches")
+        await says(pilot, "20 matches")
         await until(pilot, lambda: states_in(pilot, 4) == ["ready"] * 4, "they are listed")
         await pilot.press("j", "space")
         # The first is acknowledged, the second taken, with a lease, and the others move.
@@ -182,7 +178,7 @@ async def test_of_an_item_that_is_not_found_again_nothing_is_said(client: redis.
     fill(client, ready=READY)
     async with opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await shows(pilot, "200 matches")
+        await says(pilot, "200 matches")
         # So many come before it that it is not looked for so far away.
         client.rpush(QUEUE, *[b"urgent %d" % number for number in range(2_000)])
         await until(pilot, lambda: states_in(pilot, 4) == ["–"] * 4, "nobody knows")

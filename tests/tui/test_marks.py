@@ -10,10 +10,9 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Shown
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import opened, play_orders, poll_again, press, settled, until
-from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
+from tests.tui.reading import app_of, lines_of, names_in, table_of, tabs_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow
@@ -33,10 +32,6 @@ async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *,
     return [Shown(row.id, row.score, row.rc or 0) for row in source.messages["orders"]]
 
 
-def _tabs(pilot: Pilot[None]) -> str:
-    return " ".join(lines_of(pilot.app.screen.query_one("#tabs", TextLine))[0].split())
-
-
 def _column(pilot: Pilot[None], rows: int) -> str:
     """The first cell of so many rows."""
     return "".join(line[0] for line in lines_of(table_of(pilot))[1 : rows + 1])
@@ -48,7 +43,7 @@ class TestMarking:
             shown = await _open(pilot, source)
             await press(pilot, "space", "space", "j", "space")
             assert _column(pilot, 5) == "●● ● "
-            assert "3 marked" in _tabs(pilot)
+            assert "3 marked" in tabs_of(pilot)
             await press(pilot, "k", "space", "x")
             assert asked.changes == [("delete", "orders", Marked((shown[0], shown[1])), None)]
 
@@ -57,13 +52,13 @@ class TestMarking:
             shown = await _open(pilot, source)
             await press(pilot, "j", "v", "j", "j")
             assert _column(pilot, 5) == " ○○○ "
-            assert "marked" not in _tabs(pilot)
+            assert "marked" not in tabs_of(pilot)
             await press(pilot, "k", "v")
             assert _column(pilot, 5) == " ●●  "
             await press(pilot, "j", "j", "v", "k", "space", "x")
             assert asked.scope == Marked((shown[1], shown[2], shown[3], shown[4]))
             await press(pilot, "v", "j", "escape")
-            assert "4 marked" in _tabs(pilot)
+            assert "4 marked" in tabs_of(pilot)
 
     async def test_a_range_goes_on_over_the_edge_of_the_page(self, source: ScriptedSource, asked: Asked) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -78,9 +73,9 @@ class TestMarking:
             rows = table_of(pilot).visible_rows
             await press(pilot, "asterisk", "right_square_bracket", "asterisk", "x")
             assert asked.scope == Marked(tuple(shown[: 2 * rows]))
-            assert f"{2 * rows} marked" in _tabs(pilot)
+            assert f"{2 * rows} marked" in tabs_of(pilot)
             await press(pilot, "asterisk")
-            assert f"{rows} marked" in _tabs(pilot)
+            assert f"{rows} marked" in tabs_of(pilot)
 
     async def test_marks_stay_over_pages_tabs_filters_and_polls(self, source: ScriptedSource, asked: Asked) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -89,7 +84,7 @@ class TestMarking:
             await press(pilot, "space", "right_square_bracket", "space", "l", "l", "space", "h")
             await poll_again(pilot)
             await press(pilot, "h", "slash", *"99", "enter")
-            assert "3 marked" in _tabs(pilot)
+            assert "3 marked" in tabs_of(pilot)
             assert _column(pilot, 1) == " "
             await press(pilot, "space", "x")
             assert asked.scope == Marked((shown[0], shown[rows], shown[90], shown[99]))
@@ -118,7 +113,7 @@ class TestMarking:
             )
             source.messages["orders"] = [*rest, taken]
             await poll_again(pilot)
-            assert "2 marked" in _tabs(pilot)
+            assert "2 marked" in tabs_of(pilot)
             await press(pilot, "x")
             assert asked.scope == Marked((shown[1], shown[2]))
             source.messages["orders"] = []
@@ -130,9 +125,9 @@ class TestMarking:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source)
             await press(pilot, "slash", *"9", "enter", "space", "v", "escape")
-            assert "1 marked" in _tabs(pilot)
+            assert "1 marked" in tabs_of(pilot)
             await press(pilot, "escape")
-            assert "marked" not in _tabs(pilot)
+            assert "marked" not in tabs_of(pilot)
             assert len(names_in(pilot)) == 19
             await press(pilot, "escape")
             # The cursor went on from the message that was marked.
@@ -146,7 +141,7 @@ class TestAll:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source)
             await press(pilot, "space", "A", "M")
-            assert "all 100 in the queue" in _tabs(pilot)
+            assert "all 100 in the queue" in tabs_of(pilot)
             assert _column(pilot, 5) == "●●●●●"
             assert asked.changes == [("move", "orders", Everything(), None)]
 
@@ -154,7 +149,7 @@ class TestAll:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source, 3_000)
             await press(pilot, "slash", *"json.n", "greater_than_sign", *"5", "enter", "A", "0")
-            assert "all 2,994 matching" in _tabs(pilot)
+            assert "all 2,994 matching" in tabs_of(pilot)
             scope = asked.scope
             assert isinstance(scope, Matching)
             assert scope.filter.text == "json.n>5"
@@ -164,12 +159,12 @@ class TestAll:
         async with opened(source, size=SIZE) as pilot:
             await _open(pilot, source, hidden=10)
             await press(pilot, "l", "A", "x")
-            assert "all 90 matching" in _tabs(pilot)
+            assert "all 90 matching" in tabs_of(pilot)
             assert isinstance(asked.scope, Matching)
             assert asked.scope.filter.text == "state:ready"
             await press(pilot, "l")
             # What it was all of is another tab's.
-            assert "matching" not in _tabs(pilot)
+            assert "matching" not in tabs_of(pilot)
             await press(pilot, "A", "R")
             assert asked.scope.filter.text == "state:inflight"
 
@@ -180,18 +175,18 @@ class TestAll:
             await pilot.press("slash", "n", "enter")
             await until(pilot, lambda: len(names_in(pilot)) == 100, "the first are found")
             await pilot.press("A")
-            await until(pilot, lambda: "all 100+ matching" in _tabs(pilot), "there may be more")
+            await until(pilot, lambda: "all 100+ matching" in tabs_of(pilot), "there may be more")
             source.search_gate.release()
             source.search_gate.release()
             await settled(pilot)
-            assert "all 300 matching" in _tabs(pilot)
+            assert "all 300 matching" in tabs_of(pilot)
 
     @pytest.mark.parametrize("key", ["space", "v", "asterisk"])
     async def test_a_mark_ends_it_and_marks_nothing(self, source: ScriptedSource, asked: Asked, key: str) -> None:
         async with opened(source, size=SIZE, notifications=True) as pilot:
             shown = await _open(pilot, source)
             await press(pilot, "A", key)
-            assert "all unmarked" in _tabs(pilot)
+            assert "all unmarked" in tabs_of(pilot)
             assert _column(pilot, 5).strip() == ""
             # Whoever wanted all but this one does not get just this one.
             await press(pilot, "x", "j", "x")
@@ -199,7 +194,7 @@ class TestAll:
             assert "nothing is marked" in text_of(app_of(pilot))
             await press(pilot, "space", "x")
             assert asked.scope == Marked((shown[1],))
-            assert "1 marked" in _tabs(pilot)
+            assert "1 marked" in tabs_of(pilot)
 
     async def test_escape_begins_anew(self, source: ScriptedSource, asked: Asked) -> None:
         async with opened(source, size=SIZE) as pilot:
@@ -208,7 +203,7 @@ class TestAll:
             assert asked.scope == Marked((shown[0],))
             await press(pilot, "A", "space", "escape", "j", "x")
             assert asked.scope == Marked((shown[1],))
-            assert "all unmarked" not in _tabs(pilot)
+            assert "all unmarked" not in tabs_of(pilot)
 
 
 class TestAsking:
@@ -265,17 +260,17 @@ class TestAsking:
             app = app_of(pilot)
             app.dashboard.changes._tell(ChangeStatus("deleting", is_running=True))
             await settled(pilot)
-            assert "1 marked" in _tabs(pilot)
+            assert "1 marked" in tabs_of(pilot)
             source.messages["orders"].pop(9)
             app.dashboard.changes._tell(ChangeStatus("deleted 1", scope=asked.scope))
             await settled(pilot)
-            assert "marked" not in _tabs(pilot)
+            assert "marked" not in tabs_of(pilot)
             assert len(names_in(pilot)) == 18
             # Other changes leave marks alone, also after one that was asked for and not made.
             await press(pilot, "space", "x", "u")
             app.dashboard.changes._tell(ChangeStatus("put back 1"))
             await settled(pilot)
-            assert "1 marked" in _tabs(pilot)
+            assert "1 marked" in tabs_of(pilot)
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24)], ids=str)
@@ -285,10 +280,10 @@ async def test_narrow_terminals_show_the_marks_and_their_number(
     async with opened(source, size=size) as pilot:
         await _open(pilot, source)
         await press(pilot, "space", "space")
-        assert "2 marked" in _tabs(pilot)
-        assert "[ all 100 ]" in _tabs(pilot)
+        assert "2 marked" in tabs_of(pilot)
+        assert "[ all 100 ]" in tabs_of(pilot)
         assert _column(pilot, 2) == "●●"
         await press(pilot, "A")
-        assert "all 100 in the queue" in _tabs(pilot)
+        assert "all 100 in the queue" in tabs_of(pilot)
         await press(pilot, "space")
-        assert "all unmarked" in _tabs(pilot)
+        assert "all unmarked" in tabs_of(pilot)

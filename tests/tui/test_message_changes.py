@@ -17,12 +17,12 @@ from rsmq_tui.tui.dialogs.palette import commands_of
 from rsmq_tui.tui.keys import Usable, keys_of
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
 from tests.tui.changing import Orders, ask_change, asked, fill, in_queue, made, past_of_undo, say_yes
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until, wait_for_screen
-from tests.tui.reading import app_of, lines_of, names_in, text_of
+from tests.tui.reading import app_of, facts_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -40,10 +40,6 @@ async def _open(pilot: Pilot[None], queue: str, messages: int, body: str) -> Mes
     screen = await wait_for_screen(pilot, MessageScreen)
     await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
     return screen
-
-
-def _facts(pilot: Pilot[None]) -> str:
-    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
 
 
 KEYS: Sequence[tuple[str, str, dict[str, str | bool], str, tuple[int, int, int], str]] = (
@@ -80,7 +76,7 @@ async def test_a_change_and_back(
         assert (await made(pilot)).startswith(shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
-        await until(pilot, lambda: _facts(pilot).startswith(facts), "what it is now is told")
+        await until(pilot, lambda: facts_of(pilot).startswith(facts), "what it is now is told")
         assert pilot.app.screen is screen
         is_gone = facts.startswith("no longer")
         assert (GONE in text_of(app_of(pilot))) == is_gone
@@ -89,7 +85,7 @@ async def test_a_change_and_back(
         await say_yes(pilot)
         assert (await made(pilot)).startswith(past_of_undo(shown))
         assert orders.everything() == before
-        await until(pilot, lambda: _facts(pilot).startswith("ready · visible for "), "it is as it was")
+        await until(pilot, lambda: facts_of(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))
 
 
@@ -118,7 +114,7 @@ async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is
         words = "There is nothing to do: the message was received or changed"
         await until(pilot, lambda: words in text_of(app_of(pilot)), "there is nothing to do")
         await pilot.press("escape", "r")
-        await until(pilot, lambda: _facts(pilot).startswith("in flight"), "what became of it is shown")
+        await until(pilot, lambda: facts_of(pilot).startswith("in flight"), "what became of it is shown")
         assert orders.everything() == before
         # Now that it was seen, it is meant.
         await pilot.press("x")
@@ -191,7 +187,7 @@ async def test_a_read_from_before_a_change_does_not_bring_the_body_back(triage: 
         await made(pilot)
         gate.set()
         await settled(pilot)
-        assert _facts(pilot) == "no longer in the queue"
+        assert facts_of(pilot) == "no longer in the queue"
         assert GONE in text_of(app_of(pilot))
         assert '"a": 1' not in text_of(app_of(pilot))
 

@@ -17,7 +17,7 @@ from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, in_queue, made, say_yes
 from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until
-from tests.tui.reading import app_of, lines_of, text_of
+from tests.tui.reading import app_of, facts_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -69,10 +69,6 @@ def _screen(pilot: Pilot[None]) -> MessageScreen:
     return pilot.app.screen
 
 
-def _facts(pilot: Pilot[None]) -> str:
-    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
-
-
 def _form_body(pilot: Pilot[None]) -> str:
     return pilot.app.screen.query_one("#body").text  # type: ignore[attr-defined, no-any-return]
 
@@ -80,13 +76,13 @@ def _form_body(pilot: Pilot[None]) -> str:
 async def test_what_consumers_do_with_it_is_told_by_itself(redis_url: str, queues: Rsmq, tmp_path: Path) -> None:
     async with changing(redis_url, tmp_path) as pilot:
         screen = await _open(pilot)
-        assert "ready · visible for " in _facts(pilot)
+        assert "ready · visible for " in facts_of(pilot)
         queues.receive_messages("orders", 3, vt=500)
-        await until(pilot, lambda: _facts(pilot).startswith("in flight · visible in 8m "), "it was received")
-        assert "received 1 time, first " in _facts(pilot)
+        await until(pilot, lambda: facts_of(pilot).startswith("in flight · visible in 8m "), "it was received")
+        assert "received 1 time, first " in facts_of(pilot)
         queues.delete_message("orders", screen.message_id)
-        await until(pilot, lambda: _facts(pilot).startswith("no longer in the queue"), "it was deleted")
-        assert _facts(pilot) == "no longer in the queue · this was its body · e sends a copy"
+        await until(pilot, lambda: facts_of(pilot).startswith("no longer in the queue"), "it was deleted")
+        assert facts_of(pilot) == "no longer in the queue · this was its body · e sends a copy"
         assert f"[pretty] · raw · hex · {GONE}" in text_of(app_of(pilot))
         assert '"order": 1' in text_of(app_of(pilot))
         # Neither looking on nor what lies over it for a while takes it away.
@@ -100,7 +96,7 @@ async def test_a_change_is_for_what_it_is_now(redis_url: str, queues: Rsmq, tmp_
     async with changing(redis_url, tmp_path) as pilot:
         await _open(pilot)
         queues.receive_messages("orders", 3, vt=500)
-        await until(pilot, lambda: _facts(pilot).startswith("in flight"), "it was received")
+        await until(pilot, lambda: facts_of(pilot).startswith("in flight"), "it was received")
         await pilot.press("x")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("deleted 1,")
@@ -150,12 +146,12 @@ async def test_what_another_one_puts_back_is_there_again(
         await pilot.press("x")
         await say_yes(pilot)
         await made(pilot)
-        await until(pilot, lambda: _facts(pilot) == "no longer in the queue", "it is gone")
+        await until(pilot, lambda: facts_of(pilot) == "no longer in the queue", "it is gone")
         with client.pipeline(transaction=True) as at_once:
             for key, dump in dumps.items():
                 at_once.restore(key, 0, dump, replace=True)
             at_once.execute()
-        await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
+        await until(pilot, lambda: facts_of(pilot).startswith("ready · "), "it is there")
         assert '"order": 1' in text_of(app_of(pilot))
         assert screen.scope is not None
 
@@ -171,11 +167,11 @@ async def test_a_queue_that_is_put_back_by_two_calls_is_followed_to_the_second(
         await _open(pilot)
         dumps = {key: client.dump(key) for key in ("rsmq:orders:Q", "rsmq:orders")}
         client.delete(*dumps)
-        await until(pilot, lambda: _facts(pilot).startswith("no longer in the queue"), "it is gone")
+        await until(pilot, lambda: facts_of(pilot).startswith("no longer in the queue"), "it is gone")
         for key, dump in dumps.items():
             client.restore(key, 0, dump)
             await poll()
-        await until(pilot, lambda: _facts(pilot).startswith("ready · "), "it is there")
+        await until(pilot, lambda: facts_of(pilot).startswith("ready · "), "it is there")
 
 
 async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for(triage: ScriptedTriage) -> None:
@@ -189,9 +185,9 @@ async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for
         # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
         screen.receive_snapshot(replace(source.last, at_ms=source.last.at_ms + 500))
         screen.tell_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
-        assert _facts(pilot) == "no longer in the queue"
+        assert facts_of(pilot) == "no longer in the queue"
         await poll_again(pilot)
-        assert _facts(pilot).startswith("ready · ")
+        assert facts_of(pilot).startswith("ready · ")
 
 
 async def test_a_body_of_another_length_is_read(
@@ -269,7 +265,7 @@ async def test_no_question_while_one_is_under_way() -> None:
         source.messages["orders"] = [replace(source.messages["orders"][0], rc=4, state=MessageState.IN_FLIGHT)]
         source.gate.set()
         await settled(pilot)
-        assert "received 4 times" in _facts(pilot)
+        assert "received 4 times" in facts_of(pilot)
 
 
 async def test_what_cannot_be_read_again_is_told_as_of_then() -> None:
@@ -278,11 +274,11 @@ async def test_what_cannot_be_read_again_is_told_as_of_then() -> None:
         await _scripted(pilot, source)
         source.again_error = "a key holds [/another] \x1b[2J type"
         await poll_again(pilot, 60_000)
-        shown = _facts(pilot)
+        shown = facts_of(pilot)
         assert shown.startswith("as of 11:06:40.000: a key holds [/another] ␛[2J type · ready · visible for 1m 0s")
         source.again_error = None
         await poll_again(pilot)
-        assert _facts(pilot).startswith("ready · visible for 2m 1s")
+        assert facts_of(pilot).startswith("ready · visible for 2m 1s")
 
 
 async def test_reading_again_keeps_the_place_when_it_goes() -> None:

@@ -20,7 +20,7 @@ from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
-from tests.tui.reading import app_of, lines_of, text_of
+from tests.tui.reading import app_of, facts_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -46,10 +46,6 @@ def _body(pilot: Pilot[None]) -> list[str]:
 def _title(pilot: Pilot[None]) -> str:
     """What the frame of the body says."""
     return next(line for line in text_of(app_of(pilot)).splitlines() if line.startswith(("╭", "+-")))
-
-
-def _facts(pilot: Pilot[None]) -> str:
-    return lines_of(pilot.app.screen.query_one("#facts", TextLine))[0].strip()
 
 
 async def test_json_is_set_out_with_every_value_as_it_was_sent(source: ScriptedSource) -> None:
@@ -103,7 +99,7 @@ async def test_the_first_view_suits_the_body(source: ScriptedSource, body: bytes
         await _open(pilot, source, body)
         assert view in _title(pilot)
         assert _body(pilot)[0] == first
-        assert f"{len(body)} B" in _facts(pilot)
+        assert f"{len(body)} B" in facts_of(pilot)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +121,7 @@ async def test_the_first_view_suits_the_body(source: ScriptedSource, body: bytes
 async def test_facts(source: ScriptedSource, values: dict[str, object], words: str) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, b"x", **values)
-        assert words in _facts(pilot)
+        assert words in facts_of(pilot)
         assert lines_of(pilot.app.screen.query_one("#title", TextLine))[0].strip() == "◀ orders hocx8qopw" + "0" * 23
 
 
@@ -133,7 +129,7 @@ async def test_the_state_is_told_as_of_now(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, b"x")
         await poll_again(pilot, 60_000)
-        assert "visible for 2m 0s" in _facts(pilot)
+        assert "visible for 2m 0s" in facts_of(pilot)
 
 
 async def test_a_message_without_a_body(source: ScriptedSource) -> None:
@@ -153,7 +149,7 @@ async def test_a_message_that_has_left_the_queue(source: ScriptedSource) -> None
     async with opened(source) as pilot:
         await _open(pilot, source, b"x")
         assert "this message is no longer in the queue orders" in _title(pilot)
-        assert _facts(pilot) == "no longer in the queue"
+        assert facts_of(pilot) == "no longer in the queue"
         await press(pilot, "l", "j", "G", "y", "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
 

@@ -13,9 +13,8 @@ from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.queue.search import tab_pieces
-from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
-from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
+from tests.tui.reading import app_of, names_in, table_of, tabs_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
 
@@ -31,10 +30,6 @@ async def _paged(source: ScriptedSource, *keys: str, **options: Any) -> AsyncIte
         bodies = [b'{"n": %d}' % number for number in range(READY + HIDDEN)]
         await play_orders(pilot, source, bodies, "enter", *keys, hidden=HIDDEN)
         yield pilot, [row.id for row in source.messages["orders"]]
-
-
-def _tabs(pilot: Pilot[None]) -> str:
-    return " ".join(lines_of(pilot.app.screen.query_one("#tabs", TextLine))[0].split())
 
 
 class Slow(ScriptedSource):
@@ -58,21 +53,21 @@ class Slow(ScriptedSource):
 async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: ScriptedSource) -> None:
     async with _paged(source, size=(120, 36)) as (pilot, ids):
         rows = table_of(pilot).visible_rows
-        assert _tabs(pilot) == "[ all 100 ] ready 70 in flight – delayed – poison – 1 of 100"
+        assert tabs_of(pilot) == "[ all 100 ] ready 70 in flight – delayed – poison – 1 of 100"
         assert names_in(pilot) == ids[:rows]
         await press(pilot, "l")
-        assert _tabs(pilot) == "all 100 [ ready 70 ] in flight – delayed – poison – 1 of 70"
+        assert tabs_of(pilot) == "all 100 [ ready 70 ] in flight – delayed – poison – 1 of 70"
         assert names_in(pilot) == ids[:rows]
         assert source.searches == []
         await press(pilot, "right")
-        assert _tabs(pilot) == "all 100 ready 70 [ in flight 30 ] delayed – poison –"
+        assert tabs_of(pilot) == "all 100 ready 70 [ in flight 30 ] delayed – poison –"
         assert names_in(pilot) == ids[70:]
         await press(pilot, "l", "l")
-        assert _tabs(pilot) == "all 100 ready 70 in flight ~30 delayed ~0 [ poison 0 ]"
+        assert tabs_of(pilot) == "all 100 ready 70 in flight ~30 delayed ~0 [ poison 0 ]"
         await press(pilot, "l")
-        assert _tabs(pilot).startswith("[ all 100 ]")
+        assert tabs_of(pilot).startswith("[ all 100 ]")
         await press(pilot, "h", "h", "left", "h", "h")
-        assert _tabs(pilot).startswith("[ all 100 ]")
+        assert tabs_of(pilot).startswith("[ all 100 ]")
         assert [str(wanted) for wanted in source.searches] == ["state:inflight", "state:delayed", "state:poison"]
 
 
@@ -92,7 +87,7 @@ async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:
         while names_in(pilot)[0] != ids[0]:
             await press(pilot, "left_square_bracket")
             assert table_of(pilot).cursor_key == names_in(pilot)[-1]
-        assert _tabs(pilot).endswith(f" {rows} of 100")
+        assert tabs_of(pilot).endswith(f" {rows} of 100")
 
 
 async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: ScriptedSource) -> None:
@@ -100,7 +95,7 @@ async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: Sc
         rows = table_of(pilot).visible_rows
 
         def is_at(place: int, of: int = READY + HIDDEN) -> bool:
-            return table_of(pilot).cursor_key == ids[place - 1] and _tabs(pilot).endswith(f" {place} of {of}")
+            return table_of(pilot).cursor_key == ids[place - 1] and tabs_of(pilot).endswith(f" {place} of {of}")
 
         for keys, place in (
             (["G"], 100),
@@ -121,13 +116,13 @@ async def test_keys_lead_anywhere_in_the_part_and_the_line_says_where(source: Sc
             (["number_sign", *ids[82][:-1], "enter"], 81),
         ):
             await press(pilot, *keys)
-            assert is_at(place), (keys, place, _tabs(pilot))
+            assert is_at(place), (keys, place, tabs_of(pilot))
         # A part ends before what is hidden; an id that is hidden is shown among all.
         await press(pilot, "l", "G")
         assert is_at(READY, READY)
         await press(pilot, "number_sign", *ids[-1], "enter")
         assert is_at(100)
-        assert _tabs(pilot).startswith("[ all 100 ]")
+        assert tabs_of(pilot).startswith("[ all 100 ]")
         await press(pilot, "number_sign", *"nope", "enter")
         assert is_at(100)
         await press(pilot, "number_sign", *"22:10:99", "enter")
@@ -145,12 +140,12 @@ async def test_what_is_looked_for_in_one_tab_does_not_appear_in_another(source: 
         await pilot.press("number_sign", *ids[-1][:-1], "enter")
         await until(pilot, lambda: bool(source.searches), "the id is looked for")
         await pilot.press("l")
-        await until(pilot, lambda: f"1 of {READY}" in _tabs(pilot), "the other tab is shown")
+        await until(pilot, lambda: f"1 of {READY}" in tabs_of(pilot), "the other tab is shown")
         for _ in ids:
             source.search_gate.release()
         await settled(pilot)
-        assert f"[ ready {READY} ]" in _tabs(pilot)
-        assert f"1 of {READY}" in _tabs(pilot)
+        assert f"[ ready {READY} ]" in tabs_of(pilot)
+        assert f"1 of {READY}" in tabs_of(pilot)
         assert names_in(pilot)[0] == ids[0]
 
 
@@ -187,7 +182,7 @@ async def test_keys_that_are_held_down_lose_no_page() -> None:
         await settled(pilot)
         await press(pilot, "v")
         assert names_in(pilot) == ids[2 * rows : 3 * rows]
-        assert f"{2 * rows + 1} marked" in _tabs(pilot)
+        assert f"{2 * rows + 1} marked" in tabs_of(pilot)
 
 
 async def test_other_orders_are_read_once_and_only_a_long_queue_asks_before(source: ScriptedSource) -> None:
@@ -255,13 +250,13 @@ async def test_a_page_stays_while_messages_before_it_disappear(source: ScriptedS
             source.messages["orders"] = [row for row in source.messages["orders"] if row.id not in ids[:gone]]
             await poll_again(pilot)
             assert names_in(pilot) == ids[rows : 2 * rows]
-            assert _tabs(pilot).endswith(f" {rows - gone + 3} of {100 - gone}")
+            assert tabs_of(pilot).endswith(f" {rows - gone + 3} of {100 - gone}")
             assert table_of(pilot).cursor_key == ids[rows + 2]
         # Its own first messages go: it begins with the next one that is left.
         source.messages["orders"] = source.messages["orders"][4:]
         await poll_again(pilot)
         assert names_in(pilot) == ids[rows + 3 : 2 * rows + 3]
-        assert _tabs(pilot).endswith(f" 3 of {97 - rows}")
+        assert tabs_of(pilot).endswith(f" 3 of {97 - rows}")
 
 
 async def test_the_first_page_follows_the_head_of_the_queue(source: ScriptedSource) -> None:
@@ -300,7 +295,7 @@ async def test_an_older_reply_never_covers_a_newer_page() -> None:
             gate.set()
         await settled(pilot)
         assert names_in(pilot)[0] == ids[5]
-        assert "[ ready 65 ]" in _tabs(pilot)
+        assert "[ ready 65 ]" in tabs_of(pilot)
 
 
 async def test_polls_do_not_starve_a_slow_reply_nor_forget_which_page_was_asked_for() -> None:
@@ -364,8 +359,8 @@ async def test_what_a_poll_knows_is_not_unknown_in_a_tab(
         source.depths["orders"] = values["ready"] + values["hidden"], values["ready"]
         await play(pilot, source, poll_of(source, [queue_of("orders", **values)]))
         await press(pilot, "enter")
-        assert shown in _tabs(pilot)
-        assert (f"{shown}+" in _tabs(pilot)) is False
+        assert shown in tabs_of(pilot)
+        assert (f"{shown}+" in tabs_of(pilot)) is False
 
 
 async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: ScriptedSource) -> None:
@@ -376,7 +371,7 @@ async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: Script
     async with opened(source, size=(120, 30)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3, hidden=6, poison=1, highest_rc=9)]))
         await press(pilot, "enter")
-        assert _tabs(pilot) == "[ all 9 ] ready 3 in flight 5 delayed 1 poison 2 1 of 9"
+        assert tabs_of(pilot) == "[ all 9 ] ready 3 in flight 5 delayed 1 poison 2 1 of 9"
 
 
 @pytest.mark.parametrize(

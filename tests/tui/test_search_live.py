@@ -13,8 +13,8 @@ from rsmq_tui.protocol import QueueReader, Rsmq
 from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
-from tests.tui.driving import until
-from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
+from tests.tui.driving import says, until
+from tests.tui.reading import lines_of, names_in, table_of
 
 pytestmark = pytest.mark.slow
 
@@ -61,20 +61,16 @@ async def _opened(url: str, rows: int | None = None) -> AsyncIterator[Pilot[None
         yield pilot
 
 
-async def _shows(pilot: Pilot[None], words: str) -> None:
-    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
-
-
 async def test_tabs_hold_what_is_in_that_state(redis_url: str, planted: Planted, asked: Asked) -> None:
     async with _opened(redis_url) as pilot:
         await pilot.press("l", "l")
-        await _shows(pilot, f"[ in flight {IN_FLIGHT} ]")
+        await says(pilot, f"[ in flight {IN_FLIGHT} ]")
         assert set(names_in(pilot)) == set(planted.in_flight)
         await pilot.press("l")
-        await _shows(pilot, f"[ delayed {DELAYED} ]")
+        await says(pilot, f"[ delayed {DELAYED} ]")
         assert not set(names_in(pilot)) & set(planted.sent)
         await pilot.press("l")
-        await _shows(pilot, f"[ poison {POISON} ]")
+        await says(pilot, f"[ poison {POISON} ]")
         assert set(names_in(pilot)) == set(planted.poison)
         await pilot.press("asterisk", "x")
         assert isinstance(asked.scope, Marked)
@@ -85,21 +81,21 @@ async def test_tabs_hold_what_is_in_that_state(redis_url: str, planted: Planted,
 async def test_a_filter_finds_all_and_a_takes_all_of_them(redis_url: str, planted: Planted, asked: Asked) -> None:
     async with _opened(redis_url) as pilot:
         await pilot.press("slash", *"json.type=refund", "enter")
-        await _shows(pilot, "600 matches · as of")
+        await says(pilot, "600 matches · as of")
         # By due time: what is in flight comes last.
         refunds = set(planted.sent[::5])
         late = refunds.intersection(planted.in_flight)
         assert set(names_in(pilot)) == refunds
         assert set(names_in(pilot)[len(refunds) - len(late) :]) == late
         await pilot.press("A", "x")
-        await _shows(pilot, "all 600 matching")
+        await says(pilot, "all 600 matching")
         assert isinstance(asked.scope, Matching)
         assert asked.scope.filter.text == "json.type=refund"
         await pilot.press("escape", "escape")
-        await _shows(pilot, f"of {COUNT + DELAYED:,}")
+        await says(pilot, f"of {COUNT + DELAYED:,}")
         await pilot.press("A", "x")
         assert isinstance(asked.scope, Everything)
-        await _shows(pilot, f"all {COUNT + DELAYED:,} in the queue")
+        await says(pilot, f"all {COUNT + DELAYED:,} in the queue")
 
 
 async def test_marks_outlast_polls_and_end_with_their_messages(
@@ -110,12 +106,12 @@ async def test_marks_outlast_polls_and_end_with_their_messages(
     sent = list(rsmq.send_messages("orders", ["x"] * 50))
     async with _opened(redis_url) as pilot:
         await pilot.press("space", "space", "space")
-        await _shows(pilot, "3 marked")
+        await says(pilot, "3 marked")
         rsmq.delete_message("orders", sent[1])
         taken = rsmq.receive_message("orders")
         assert taken is not None
         assert taken.id == sent[0]
-        await _shows(pilot, "2 marked")
+        await says(pilot, "2 marked")
         await pilot.press("x")
         assert isinstance(asked.scope, Marked)
         assert [(shown.id, shown.rc) for shown in asked.scope.messages] == [(sent[0], 0), (sent[2], 0)]
@@ -145,9 +141,9 @@ async def test_groups_of_the_whole_queue(redis_url: str, planted: Planted) -> No
     async with _opened(redis_url) as pilot:
         await pilot.press("b", "enter")
         await until(pilot, lambda: names_in(pilot) == ["order", "refund", "late"], "the groups are shown")
-        await _shows(pilot, f"{COUNT + DELAYED:,} counted")
+        await says(pilot, f"{COUNT + DELAYED:,} counted")
         await pilot.press("j", "j", "enter")
-        await _shows(pilot, f"{DELAYED} match")
+        await says(pilot, f"{DELAYED} match")
 
 
 async def test_a_tab_that_was_seen_before_is_searched_again(
@@ -160,10 +156,10 @@ async def test_a_tab_that_was_seen_before_is_searched_again(
     rsmq.send_messages("orders", ["a", "b", "c"])
     async with _opened(redis_url, rows=3) as pilot:
         await pilot.press("l", "l")
-        await _shows(pilot, "There are no in flight messages in this queue.")
+        await says(pilot, "There are no in flight messages in this queue.")
         await pilot.press("h")
-        await _shows(pilot, "[ ready 3 ]")
+        await says(pilot, "[ ready 3 ]")
         received = {message.id for message in rsmq.receive_messages("orders", 2)}
         await pilot.press("l")
         await until(pilot, lambda: set(names_in(pilot)) == received, "both are listed")
-        await _shows(pilot, "2 in flight")
+        await says(pilot, "2 in flight")

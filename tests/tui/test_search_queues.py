@@ -32,7 +32,7 @@ from rsmq_tui.tui.widgets.pane import fitting
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.triage.list_doing import list_changes
 from tests.tui.changing import fill
-from tests.tui.driving import opened, play, press, settled, until, wait_for_screen
+from tests.tui.driving import opened, play, press, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
@@ -62,10 +62,6 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         await pilot.press("f")
         await wait_for_screen(pilot, SearchScreen)
         yield pilot
-
-
-async def shows(pilot: Pilot[None], words: str) -> None:
-    await until(pilot, lambda: words in " ".join(text_of(app_of(pilot)).split()), f"{words!r} is shown")
 
 
 async def confirmed(pilot: Pilot[None]) -> str:
@@ -101,7 +97,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
     items = {key: sorted(client.lrange(key, 0, -1)) for key in (LISTED, HOSTILE)}
     async with on_server(redis_url, tmp_path / "state") as pilot:
         await pilot.press(*"json.customer=1", "enter")
-        await shows(pilot, "13 matches in 5 queues · 5 of 5 queues, 26 read")
+        await says(pilot, "13 matches in 5 queues · 5 of 5 queues, 26 read")
         assert lines_of_queues(pilot) == {"orders": 4, "orders-us": 3, "mail": 2, LISTED: 2, HOSTILE: 2}
         assert "\x1b" not in text_of(app_of(pilot))
         # A message and a queue open, and the way back is the search.
@@ -114,7 +110,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         await wait_for_screen(pilot, SearchScreen)
         # All of RSMQ and of lists are deleted together; a message that is received meanwhile stays.
         await pilot.press("A")
-        await shows(pilot, "13 marked in 5 queues")
+        await says(pilot, "13 marked in 5 queues")
         await pilot.press("x")
         await wait_for_screen(pilot, ConfirmScreen)
         await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
@@ -124,43 +120,43 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         assert f"on {redis_url}, ns rsmq" in words
         assert "orders: 4, now 4 ready" in words
         assert "list:queue:push: 2" in words
-        await shows(pilot, "deleted 12, skipped 1 (received or changed meanwhile)")
-        await shows(pilot, "orders 3")
-        await shows(pilot, "1 match in 1 queue")
+        await says(pilot, "deleted 12, skipped 1 (received or changed meanwhile)")
+        await says(pilot, "orders 3")
+        await says(pilot, "1 match in 1 queue")
         assert [client.zcard(f"rsmq:{name}") for name in ("orders", "orders-us", "mail")] == [5, 3, 2]
         assert client.llen(LISTED) == 2
         # The bottom line says what u takes back: in all queues.
-        await shows(pilot, "undo delete 12 in 5 queues")
+        await says(pilot, "undo delete 12 in 5 queues")
         await pilot.press("u")
         assert "Undo 5 changes" in await confirmed(pilot)
-        await shows(pilot, "put back 12")
+        await says(pilot, "put back 12")
         assert [client.zcard(f"rsmq:{name}") for name in ("orders", "orders-us", "mail")] == [8, 6, 4]
         assert client.llen(LISTED) == 4
         # A pattern leaves out the others; a form is asked once for all, and each queue is a change.
         await pilot.press("slash")
         await pilot.press(*["backspace"] * 30, *"queue:orders* json.customer=1", "enter")
-        await shows(pilot, "7 matches in 2 queues")
+        await says(pilot, "7 matches in 2 queues")
         await pilot.press("A", "M")
         await fill(pilot, target="mail")
         # A command for each queue is copied, and can be read where the terminal lets no program copy.
         await wait_for_screen(pilot, ConfirmScreen)
         await until(pilot, lambda: pilot.app.screen.query("#yes:enabled"), "it can be confirmed")
         await pilot.press("y")
-        await shows(pilot, "copied 2 commands, one for each queue")
+        await says(pilot, "copied 2 commands, one for each queue")
         assert pilot.app.clipboard.count("\n") == 1
         for name in ("orders", "orders-us"):
             assert f"rsmq-tui messages move {name} --to mail" in text_of(app_of(pilot))
         assert "Move 7 messages in 2 queues" in await confirmed(pilot)
-        await shows(pilot, "moved 7")
+        await says(pilot, "moved 7")
         assert client.zcard("rsmq:mail") == 11
         await pilot.press("u")
         await confirmed(pilot)
-        await shows(pilot, "moved back 7")
+        await says(pilot, "moved back 7")
         # One file holds them all, with their queues.
-        await shows(pilot, "7 matches in 2 queues")
+        await says(pilot, "7 matches in 2 queues")
         await pilot.press("E")
         await fill(pilot, file=str(tmp_path / "found.jsonl"))
-        await shows(pilot, "exported 7 messages")
+        await says(pilot, "exported 7 messages")
         found = [json.loads(line)["queue"] for line in (tmp_path / "found.jsonl").read_text().splitlines()]
         assert sorted(found) == ["orders"] * 4 + ["orders-us"] * 3
     # An undo puts items back at the end of a list that consumers take from.
@@ -187,7 +183,7 @@ async def test_what_was_not_searched_and_the_counts_are_shown_on_a_small_termina
     async with opened(source, size=(80, 24)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of(name, ready=306) for name in names]))
         await press(pilot, "f", *'body:"word"', "enter")
-        await shows(pilot, "96 matches in 32 queues · 1 too long to search")
+        await says(pilot, "96 matches in 32 queues · 1 too long to search")
         text = text_of(app_of(pilot))
         (line,) = (line for line in text.splitlines() if "◀" in line)
         assert "96 matches in 32 queues · 1 too long to search" in line
@@ -213,17 +209,17 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         assert "^" in text_of(app_of(pilot))
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press(*["backspace"] * 7, *"word", "enter")
-        await shows(pilot, "0 of 5 queues, 0 read · esc stops")
+        await says(pilot, "0 of 5 queues, 0 read · esc stops")
         source.search_gate.release()
-        await shows(pilot, "100 matches in 1 queue")
+        await says(pilot, "100 matches in 1 queue")
         await pilot.press("A")
         await until(pilot, lambda: "still running" in text_of(app_of(pilot)), "it says that it is not over")
         await pilot.press("escape")
-        await shows(pilot, "stopped: 0 of 5 queues, 100 read · r searches again")
+        await says(pilot, "stopped: 0 of 5 queues, 100 read · r searches again")
         assert source.searches_closed == 4
         source.search_gate = None
         await press(pilot, "r")
-        await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues, 520 read")
+        await says(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues, 520 read")
         assert "200 listed, others only counted" in text_of(app_of(pilot))
         assert lines_of_queues(pilot) == {"q0": 100, "q1": 100, "q2": 0, "q3": 0, "secret": 0}
         # A queue's line marks all that match there, a message's line that one.
@@ -232,7 +228,7 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         # In another namespace, queues of the same names are other queues.
         for ns in ("mail", "rsmq"):
             await play(pilot, source, poll_of(source, states, ns=ns))
-            await shows(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues")
+            await says(pilot, "520 matches in 4 queues · ✗ 1 queue not read · 5 of 5 queues")
             assert "marked" not in text_of(app_of(pilot)).split("QUEUE")[0]
         await press(pilot, "g", "space", *"j" * 102, "space")
         assert "131 marked in 2 queues" in text_of(app_of(pilot))
@@ -253,7 +249,7 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         await play(pilot, source, poll_of(source, [queue_of(name, ready=1) for name in ("q0", "q1")]))
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press("f", *"word", "enter")
-        await shows(pilot, "0 of 2 queues")
+        await says(pilot, "0 of 2 queues")
         screen = await wait_for_screen(pilot, SearchScreen)
         changed = ChangeStatus("deleted 1", aims=(Aim(app_of(pilot).dashboard.site(""), "q0"),))
         screen.tell_change(changed)
@@ -262,16 +258,16 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         source.search_gate.release()
         await until(pilot, lambda: len(source.searches) == 3, "one is searched again")
         source.search_gate.release()
-        await shows(pilot, "2 matches in 2 queues · 2 of 2 queues, 2 read")
+        await says(pilot, "2 matches in 2 queues · 2 of 2 queues, 2 read")
         # One that was stopped is not complete afterwards either.
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press("r")
-        await shows(pilot, "esc stops")
+        await says(pilot, "esc stops")
         await pilot.press("escape")
-        await shows(pilot, "stopped: 0 of 2 queues")
+        await says(pilot, "stopped: 0 of 2 queues")
         source.search_gate = None
         screen.tell_change(changed)
-        await shows(pilot, "1 match in 1 queue · stopped: ")
+        await says(pilot, "1 match in 1 queue · stopped: ")
         await settled(pilot)
 
 
@@ -292,36 +288,36 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         polled = poll_of(source, [queue_of(name, ready=9) for name in source.messages])
         await play(pilot, source, polled)
         await press(pilot, "f", "enter")
-        await shows(pilot, "4 of 4 queues, 458 read")
+        await says(pilot, "4 of 4 queues, 458 read")
         # Grouped, the line of a queue shows its first message.
         assert pilot.app.screen.query_one(MessagePane).position == "beside"
         assert f" {source.messages['q0'][0].id}  ready" in text_of(app_of(pilot))
         assert len(source.searches) == 3
         # By due time, age, receive count, then size.
         await press(pilot, "s", "s", "s", "s")
-        await shows(pilot, "458 matches in 3 queues, largest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        await says(pilot, "458 matches in 3 queues, largest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert "150 listed, others only counted" in text_of(app_of(pilot))
         longest = sorted((size for lengths in sizes.values() for size in lengths), reverse=True)
         *lines, unread = table_of(pilot).rows
         assert [line.row.size for line in lines] == longest[:150]
         assert (unread.found.queue, unread.row) == ("secret", None)
-        await shows(pilot, "x" * 40)
+        await says(pilot, "x" * 40)
         await press(pilot, "S")
-        await shows(pilot, "smallest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        await says(pilot, "smallest first · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert [line.row.size for line in table_of(pilot).rows[:-1]] == longest[::-1][:150]
         # A mark is for the message, in whichever order it is shown.
         await press(pilot, "space", "escape", "escape")
-        await shows(pilot, "458 matches in 3 queues · ✗ 1 queue not read · 4 of 4 queues, 458 read")
+        await says(pilot, "458 matches in 3 queues · ✗ 1 queue not read · 4 of 4 queues, 458 read")
         assert lines_of_queues(pilot) == {"q0": 100, "q1": 100, "q2": 0, "secret": 0}
         # If all that match are listed, another order reads nothing.
         await press(pilot, "slash", *"queue:q2", "enter")
-        await shows(pilot, "2 matches in 1 queue · 1 of 1 queue, 2 read")
+        await says(pilot, "2 matches in 1 queue · 1 of 1 queue, 2 read")
         searches = len(source.searches)
         await press(pilot, "s", "S")
-        await shows(pilot, "2 matches in 1 queue, last due first")
+        await says(pilot, "2 matches in 1 queue, last due first")
         assert [line.row.id for line in table_of(pilot).rows] == [row.id for row in source.messages["q2"][::-1]]
         await pilot.click(RowTable, offset=(4, 0))
-        await shows(pilot, "2 matches in 1 queue · 1 of 1 queue")
+        await says(pilot, "2 matches in 1 queue · 1 of 1 queue")
         assert [line.row is None for line in table_of(pilot).rows] == [True, False, False]
         assert len(source.searches) == searches
         await settled(pilot)

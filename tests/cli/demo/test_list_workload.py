@@ -17,6 +17,7 @@ from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
 from tests.cli.demo.processes import DEADLINE_S
 from tests.cli.demo.running import highest_of_two_swings, reached, waiting_long, working
+from tests.protocol.keyspace import now_ms
 
 QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:leases"
 # Never done with anything, and dead before long.
@@ -36,11 +37,6 @@ def ready(client: redis.Redis) -> list[bytes]:
 
 def processed(client: redis.Redis) -> list[bytes]:
     return client.lrange(PROCESSING, 0, -1)[::-1]
-
-
-def now_ms(client: redis.Redis) -> int:
-    seconds, microseconds = client.time()
-    return seconds * 1000 + microseconds // 1000
 
 
 def expired(client: redis.Redis) -> int:
