@@ -15,11 +15,12 @@ from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, Redo, Undo
+from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, AuditLog, Journal, damage_words
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import (

@@ -17,9 +17,10 @@ from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Undo
+from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import AuditLog, Journal
+from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import COLUMNS, JournalError
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything

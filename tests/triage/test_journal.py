@@ -20,9 +20,10 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
+from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError, explain
-from rsmq_tui.triage.journal import AuditLog, ChangeLock, Journal, is_alive
+from rsmq_tui.triage.journal import ChangeLock, Journal, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService

@@ -33,9 +33,7 @@ METRICS = {
     "receives_s": "receives",
     "redeliveries_s": "redeliveries",
 }
-LETTERS = {
-    DOWN: "D", "broken": "B", "stalled": "S", "leaking": "L", "growing": "G", "poisoned": "P", "aged": "A",
-}  # fmt: skip
+LETTERS = {name: name[0].upper() for name in (DOWN, *(verdict.value for verdict in Verdict if verdict.is_trouble))}
 """The letter of each verdict, for readers who cannot see its colour."""
 OTHER = "other"
 _WAS = {"broken": "unusable"}
