@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
+from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo, server_change
@@ -193,8 +194,7 @@ class QueueDetector:
                 kept.pop(name, None)
         self._filled -= known.keys()
         self._watched -= known.keys()
-        again = [after for before, after in pairs if None not in (before.created_ms, after.created_ms)
-                 and before.created_ms != after.created_ms]  # fmt: skip
+        again = [after for before, after in pairs if was_created_again(before.created_ms, after.created_ms)]
         if self._was_restarted:
             shrunk = {after.name: before for before, after in pairs if _lost_some(before, after)}
             found += self._many(
@@ -462,7 +462,8 @@ def losses_between(last: Iterable[QueueState], queues: Iterable[QueueState]) -> 
     for before in last:
         after = known.get(before.name)
         # A list of which searches found no key was empty.
-        if before.created_ms is not None and (after is None or after.created_ms != before.created_ms):
+        is_gone = after is None and before.created_ms is not None
+        if is_gone or (after is not None and was_created_again(before.created_ms, after.created_ms)):
             lost += 1
             messages += before.depth or 0
         elif after is not None and _lost_some(before, after):

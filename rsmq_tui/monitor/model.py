@@ -167,6 +167,11 @@ class QueueState(NamedTuple):
         return None if self.oldest_ready_due_ms is None else max(0, at_ms - self.oldest_ready_due_ms)
 
 
+def was_created_again(before_ms: int | None, after_ms: int | None) -> bool:
+    """Return whether a queue was deleted and created again, by two times of creation; an unknown one proves nothing."""
+    return None not in (before_ms, after_ms) and before_ms != after_ms
+
+
 class Totals(NamedTuple):
     """Sums over all queues; ``oldest`` is the name of the queue that has had a ready message for the longest time.
 

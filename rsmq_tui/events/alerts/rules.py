@@ -303,8 +303,8 @@ class _Followed:
         elif self._is_time(now.ms):
             found = [self._tell(AlertState.FIRING, firing, now)] if firing else []
             for (is_gone, words), names in self._by_end(over, change).items():
-                told = self._tell(AlertState.RESOLVED, names, now)
-                found.append(told._replace(is_gone=is_gone, change=words))
+                due = self._tell(AlertState.RESOLVED, names, now)
+                found.append(due._replace(is_gone=is_gone, change=words))
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms

@@ -17,10 +17,11 @@ from rsmq_tui.history.analysis.values import DOWN, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.report.slo import Server
+from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.status import ServerInfo, server_change
 
-TOLD_MAX = 10
+DESCRIBED_MAX = 10
 """How many restarts a report describes."""
 # Places of one server read INFO at different times.
 _SAME_MS = MINUTE_MS
@@ -51,13 +52,14 @@ def restarts_of(
 ) -> tuple[Restart, ...]:
     """Return those of some servers in a range, in the order of time.
 
-    What was lost of the chosen queues is only looked up for the first ``TOLD_MAX``: a server may restart all the time.
+    What was lost of the chosen queues is only looked up for the first ``DESCRIBED_MAX``: a server may restart all the
+    time.
     """
     found: list[Restart] = []
     for one in sorted(_restarts(analysis, span), key=lambda one: (one.at_ms, one.server)):
         if one.server in servers and span.from_ms <= one.at_ms <= span.to_ms:
-            is_told = one.is_restart and len(found) < TOLD_MAX
-            lost = _lost(analysis, one, chosen) if is_told else []
+            is_described = one.is_restart and len(found) < DESCRIBED_MAX
+            lost = _lost(analysis, one, chosen) if is_described else []
             found.append(one._replace(queues=len(lost), messages=sum(lost)))
     return tuple(found)
 
@@ -121,8 +123,7 @@ def _is_lost(runs: Sequence[Run], restart: Restart) -> bool:
     before, after = runs[number - 1], runs[number : number + 1]
     if before["last_ms"] >= restart.at_ms:
         return False
-    created_ms = [run["created_ms"] for run in (before, *after)]
-    return not after or (None not in created_ms and created_ms[0] != created_ms[1])
+    return not after or was_created_again(before["created_ms"], after[0]["created_ms"])
 
 
 def _before(runs: Sequence[Run], restart: Restart) -> Sequence[Run]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
-from rsmq_tui.history.report.restarts import TOLD_MAX, Restart
+from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Restart
 from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import (
@@ -199,7 +199,7 @@ def worst(report: Report) -> list[str]:
 
 def restarts(report: Report) -> list[str]:
     """Return a sentence for each restart and failover of a server, the first ones of many."""
-    sentences = [_restart_sentence(one) for one in report.restarts[:TOLD_MAX]]
+    sentences = [_restart_sentence(one) for one in report.restarts[:DESCRIBED_MAX]]
     more = len(report.restarts) - len(sentences)
     return [*sentences, f"There were {count(more)} more."] if more > 0 else sentences
 
