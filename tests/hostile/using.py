@@ -14,6 +14,7 @@ from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until
+from tests.tui.reading import notes_of
 
 # The keys of all changes, and what is typed into the form that some of them open.
 CHANGES = {
@@ -98,7 +99,7 @@ async def look_at_changes(pilot: Dashboard, keys: str = "".join(CHANGES)) -> Non
         await press(pilot, key)
         if key == "e" and queue.messages.table.cursor_key is None:
             continue
-        await until(pilot, lambda: _is_mounted(pilot) or pilot.app._notifications)
+        await until(pilot, lambda: _is_mounted(pilot) or notes_of(pilot.app))
         if isinstance(pilot.app.screen, FormScreen):
             await _fill_form(pilot, CHANGES[key])
         if isinstance(pilot.app.screen, ConfirmScreen):

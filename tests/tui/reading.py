@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from textual.app import App
+from textual.notifications import Notification
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -34,6 +36,11 @@ def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
 def text_of(app: RsmqApp) -> str:
     """The text of the whole screen, with dialogs and borders."""
     return "\n".join(strip.text for strip in strips_of(app))
+
+
+def notes_of(app: App[Any]) -> list[Notification]:
+    """The toasts that are shown: Textual has no public name for them."""
+    return list(app._notifications)
 
 
 def lines_of(widget: Widget) -> list[str]:

@@ -34,7 +34,7 @@ from tests.tui.driving import (
     until,
     wait_for_screen,
 )
-from tests.tui.reading import app_of, lines_of, text_of
+from tests.tui.reading import app_of, lines_of, notes_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -57,7 +57,7 @@ def _shown(pilot: Pilot[None]) -> list[str]:
 
 
 def _text(pilot: Pilot[None]) -> str:
-    return " ".join(notification.message for notification in pilot.app._notifications)
+    return " ".join(notification.message for notification in notes_of(pilot.app))
 
 
 async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> None:

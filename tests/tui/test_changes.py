@@ -24,7 +24,7 @@ from tests.cli.running import run
 from tests.triage.consuming import consuming
 from tests.tui.changing import Orders, asked, fill, in_queue, made, on_queue, past_of_undo, say_yes
 from tests.tui.driving import press, says, until
-from tests.tui.reading import app_of, lines_of, names_in, text_of
+from tests.tui.reading import app_of, lines_of, names_in, notes_of, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -508,8 +508,8 @@ async def test_a_journal_that_cannot_be_used_is_told_and_nothing_else_stops(
     before = orders.everything()
     async with orders.dashboard(notifications=True, size=(160, 40)) as pilot:
         app = app_of(pilot)
-        await until(pilot, lambda: any(note.title == _NOT_KNOWN for note in app._notifications), "it is told")
-        (note,) = [note for note in app._notifications if note.title == _NOT_KNOWN]
+        await until(pilot, lambda: any(note.title == _NOT_KNOWN for note in notes_of(app)), "it is told")
+        (note,) = [note for note in notes_of(app) if note.title == _NOT_KNOWN]
         assert f"the journal {path} cannot be used" in note.message
         await on_queue(pilot, "orders")
         await pilot.press("u")

@@ -12,7 +12,7 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play_orders, press, settled, until
-from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
+from tests.tui.reading import app_of, lines_of, names_in, notes_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ async def test_a_group_that_no_filter_finds_says_so(source: ScriptedSource) -> N
         pilot.app.screen.query_one("#by", Input).value = "shape"
         await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, GroupScreen)
-        assert any("no filter matches" in str(note.message) for note in app_of(pilot)._notifications)
+        assert any("no filter matches" in str(note.message) for note in notes_of(app_of(pilot)))
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, QueueScreen)
         assert table_of(pilot).has_focus

@@ -15,7 +15,7 @@ from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import play, settled, until
-from tests.tui.reading import app_of, text_of
+from tests.tui.reading import app_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 from tests.tui.test_events_screen import watched
@@ -121,12 +121,10 @@ async def test_a_note_that_cannot_be_kept_is_told_and_hides_no_other_problem(
 
         def notes() -> list[str]:
             return [
-                note.message
-                for note in app._notifications
-                if note.title == "The acknowledgement of orders was not saved"
+                note.message for note in notes_of(app) if note.title == "The acknowledgement of orders was not saved"
             ]
 
-        assert {"events", "known troubles"} <= {note.title for note in app._notifications}
+        assert {"events", "known troubles"} <= {note.title for note in notes_of(app)}
         await pilot.press("N")
         await until(pilot, lambda: "Acknowledge trouble of orders" in text_of(app), "the form is open")
         await pilot.press("x", "enter")

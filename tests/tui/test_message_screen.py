@@ -20,7 +20,7 @@ from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
-from tests.tui.reading import app_of, facts_of, lines_of, text_of
+from tests.tui.reading import app_of, facts_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
@@ -225,7 +225,7 @@ async def test_a_body_too_long_to_be_sent_is_not_edited(
     async with opened(source, notifications=True, triage=ScriptedTriage()) as pilot:
         await _open(pilot, source, b"x" * 11)
         await press(pilot, "e", "V")
-        shown = [notification.message for notification in pilot.app._notifications]
+        shown = [notification.message for notification in notes_of(pilot.app)]
         assert set(shown) == {"a body of 11 B cannot be sent from here, at most 10 B"}
 
 

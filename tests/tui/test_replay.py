@@ -28,7 +28,7 @@ from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import play_rows, press, resized, settled, until, wait_for_screen
-from tests.tui.reading import app_of, lines_of, names_in, text_of
+from tests.tui.reading import app_of, lines_of, names_in, notes_of, text_of
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
 
@@ -533,7 +533,7 @@ async def test_files_that_cannot_be_read_are_told_once(tape: Tape) -> None:
         assert "· 1 file left out" in banner(pilot)
         for _ in range(3):
             await press(pilot, "right_square_bracket")
-        assert len(pilot.app._notifications) == 1
+        assert len(notes_of(pilot.app)) == 1
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (132, 36)])

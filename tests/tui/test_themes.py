@@ -10,7 +10,7 @@ from rsmq_tui.charts.series import Palette
 from rsmq_tui.tui.theme import TOKENS, load_themes, read_theme, shipped_themes, user_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import opened, play, press
-from tests.tui.reading import app_of
+from tests.tui.reading import app_of, notes_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 
@@ -97,7 +97,7 @@ async def test_a_theme_that_is_not_there_is_told_and_another_taken(source: Scrip
     async with opened(source, theme="no-[/such]", notifications=True) as pilot:
         app = app_of(pilot)
         assert app.theme == "rsmq-dark"
-        (note,) = app._notifications
+        (note,) = notes_of(app)
         assert note.message == "unknown theme no-[/such]: `rsmq-tui themes` lists them"
 
 

@@ -8,7 +8,7 @@ from textual.widget import Widget
 from rsmq_tui.tui.theme import TOKENS, ThemeError, load_themes, read_theme, shipped_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import opened, play, press, until
-from tests.tui.reading import app_of, text_of
+from tests.tui.reading import app_of, notes_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import one_of_each, poll_of
 
@@ -106,7 +106,7 @@ async def test_bad_themes_give_one_warning_and_the_app_starts(themes: Path, sour
         app = app_of(pilot)
         await play(pilot, source, poll_of(source, one_of_each()))
         assert app.theme == "mine"
-        (warning,) = app._notifications
+        (warning,) = notes_of(app)
         assert warning.severity == "warning"
         for name, (_, reason, line) in BAD.items():
             assert f"{name}.toml{f':{line}' if line else ''}: {reason}" in warning.message
@@ -175,7 +175,7 @@ async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: Scr
         app._follow_theme_file()
         app._follow_theme_file()
         await pilot.pause()
-        (note,) = app._notifications
+        (note,) = notes_of(app)
         assert note.message == "mine.toml:3: verdict-stalled is not a colour: #abcde"
         assert "#abcdef" in colours_in(table)
         # Nor does a file that is empty or missing, as editors leave it for a moment, change them.
@@ -183,7 +183,7 @@ async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: Scr
             leave()
             app._follow_theme_file()
             await pilot.pause()
-            assert len(app._notifications) == 1
+            assert len(notes_of(app)) == 1
         path.write_text('name = "other"\nprimary = "#ff00ff"\n[variables]\nverdict-stalled = "#fedcba"')
         app._follow_theme_file()
         await until(pilot, lambda: "#fedcba" in colours_in(table), "the table has the colour of the other name")
@@ -208,7 +208,7 @@ async def test_a_theme_file_that_is_new_can_be_chosen(themes: Path, source: Scri
         (themes / "bad.toml").write_text('primary = "reddish"')
         await press(pilot, "T")
         assert app.theme == "mine"
-        assert [note.message for note in app._notifications] == [
+        assert [note.message for note in notes_of(app)] == [
             "bad.toml:1: primary is not a colour: reddish",
             "a [/red] one",
         ]

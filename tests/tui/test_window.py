@@ -15,7 +15,7 @@ from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import opened, play_rows, press, settled, until
-from tests.tui.reading import app_of, lines_of, text_of
+from tests.tui.reading import app_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
@@ -110,7 +110,7 @@ async def test_a_choice_that_cannot_be_kept_is_said(source: ScriptedSource, tmp_
         await play_rows(pilot, {"orders": row_of(depth=20)})
         await pilot.press("z")
         await until(pilot, lambda: "your choices cannot be kept" in text_of(app_of(pilot)), "it is said")
-        assert any(note.message.endswith("they last until you quit") for note in pilot.app._notifications)
+        assert any(note.message.endswith("they last until you quit") for note in notes_of(pilot.app))
         assert "Messages a second, 60 min" in _chart(pilot, "throughput")
 
 
