@@ -37,11 +37,6 @@ class Finding:
     text: str
     hint: str = ""
 
-    @property
-    def area(self) -> str:
-        """The first part of the name."""
-        return self.name.partition(".")[0]
-
 
 def _finding(level: Level, name: str, text: str, hint: str = "") -> Finding:
     # Both may quote a server.

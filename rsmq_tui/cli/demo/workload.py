@@ -197,16 +197,16 @@ _ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 class ListWorker:
     """The producer, the worker and the reaper of one list scenario."""
 
-    def __init__(self, site: WorkloadContext, server: Server, queue: AsyncListQueue, scenario: ListScenario) -> None:
-        self._site = site
+    def __init__(self, context: WorkloadContext, server: Server, queue: AsyncListQueue, scenario: ListScenario) -> None:
+        self._context = context
         self._server = server
         self._queue = queue
         self._scenario = scenario
-        self._switches = site.switches.setdefault(scenario.queue, Switches())
+        self._switches = context.switches.setdefault(scenario.queue, Switches())
         if scenario.worker is None:
             self._switches.on.add("consumer-stop")
         self._backlog_rng, self._producer_rng, self._life_rng = (
-            site.rng(scenario.queue, role) for role in ("backlog", "producer", "life")
+            context.rng(scenario.queue, role) for role in ("backlog", "producer", "life")
         )
 
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
@@ -218,7 +218,7 @@ class ListWorker:
 
     async def produce(self) -> None:
         """Create the queue with its backlog, and push to it until the workload is closed."""
-        while not self._site.is_closed:
+        while not self._context.is_closed:
             with suppress(*_ERRORS):
                 await self._set_up()
                 await self._push()
@@ -226,21 +226,21 @@ class ListWorker:
 
     async def work(self, worker: Hands) -> None:
         """Run one worker after the other until the workload is closed."""
-        rngs = [self._site.rng(self._scenario.queue, f"hand {number}") for number in range(worker.count)]
-        while not self._site.is_closed:
+        rngs = [self._context.rng(self._scenario.queue, f"hand {number}") for number in range(worker.count)]
+        while not self._context.is_closed:
             lives_s = None
             if worker.dies_after_s is not None:
-                lives_s = self._life_rng.uniform(*worker.dies_after_s) / self._site.speed
+                lives_s = self._life_rng.uniform(*worker.dies_after_s) / self._context.speed
             with suppress(TimeoutError):
                 async with asyncio.timeout(lives_s) as life, asyncio.TaskGroup() as hands:
                     for rng in rngs:
                         hands.create_task(self._use_hand(worker, rng, life))
-            await asyncio.sleep(worker.down_s / self._site.speed)
+            await asyncio.sleep(worker.down_s / self._context.speed)
 
     async def reap(self, every_s: float) -> None:
         """Reap every ``every_s`` seconds until the workload is closed."""
-        while not self._site.is_closed:
-            await asyncio.sleep(every_s / self._site.speed)
+        while not self._context.is_closed:
+            await asyncio.sleep(every_s / self._context.speed)
             with suppress(*_ERRORS):
                 await self._queue.reap(grace_ms=_GRACE_MS)
 
@@ -250,15 +250,15 @@ class ListWorker:
             now_ms = await self._server.now_ms()
             await self._server.abandon(self._queue, list(abandoned_of(scenario, rng, now_ms=now_ms)))
             items = items_of(scenario, rng, now_ms=now_ms)
-            while (chunk := list(islice(items, _BACKLOG_CHUNK))) and not self._site.is_closed:
+            while (chunk := list(islice(items, _BACKLOG_CHUNK))) and not self._context.is_closed:
                 await self._queue.push(*chunk)
-        self._site.made(scenario.queue)
+        self._context.made(scenario.queue)
 
     async def _push(self) -> None:
         """Push items until the workload is closed or the server has lost its data."""
         scenario, rng = self._scenario, self._producer_rng
-        arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._queue.length)
-        while not self._site.is_closed:
+        arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._context.speed, self._queue.length)
+        while not self._context.is_closed:
             count = await arrivals.due(self._switches.rate("producer"))
             if not count:
                 continue
@@ -286,7 +286,7 @@ class ListWorker:
 
     async def _use_hand(self, worker: Hands, rng: Random, life: asyncio.Timeout) -> None:
         # The timeout's cancellation can be lost on a task that is sending, as in ``WorkloadContext``.
-        while not self._site.is_closed and not life.expired():
+        while not self._context.is_closed and not life.expired():
             if not self._switches.rate("consumer"):
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -306,7 +306,9 @@ class ListWorker:
                 await self._queue.ack(lease)
 
     async def _do(self, worker: Hands, rng: Random) -> None:
-        await asyncio.sleep(rng.uniform(*worker.work_s) / self._site.speed / (self._switches.rate("consumer") or 1.0))
+        await asyncio.sleep(
+            rng.uniform(*worker.work_s) / self._context.speed / (self._switches.rate("consumer") or 1.0)
+        )
 
 
 # The consumers of queues that have none until a control starts them.
@@ -327,16 +329,16 @@ class Requests:
     answer: Callable[[dict[str, Any]], None]
     waiting: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
 
-    async def obey(self, site: WorkloadContext, workers: "dict[str, ListWorker | _Worker]") -> None:
+    async def obey(self, context: WorkloadContext, workers: "dict[str, ListWorker | _Worker]") -> None:
         """Carry out requests until cancelled."""
-        while not site.is_closed:
+        while not context.is_closed:
             request = await self.waiting.get()
             done, said = True, ""
             try:
-                said = await _switch(workers[request["queue"]], site.switches[request["queue"]], request)
+                said = await _switch(workers[request["queue"]], context.switches[request["queue"]], request)
             except _ERRORS as error:
                 done, said = False, str(error) if isinstance(error, RsmqError) else failure_of(error).sentence
-            on = {queue: sorted(switches.on) for queue, switches in site.switches.items()}
+            on = {queue: sorted(switches.on) for queue, switches in context.switches.items()}
             self.answer({"id": request["id"], "done": done, "said": said, "on": on})
 
 
@@ -375,23 +377,23 @@ async def run_workload(
     for an invalid URL.
     """
     waiting = {scenario.queue for scenario in scenarios}
-    site = WorkloadContext(seed, speed, waiting, on_ready)
+    context = WorkloadContext(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
         rsmq = _Rsmq(client, ns)
         server = Server(client.execute_command)
         workers = {
-            scenario.queue: ListWorker(site, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
+            scenario.queue: ListWorker(context, server, AsyncListQueue(client, name_bytes(scenario.queue)), scenario)
             if isinstance(scenario, ListScenario)
-            else _Worker(site, rsmq, server, scenario)
+            else _Worker(context, rsmq, server, scenario)
             for scenario in scenarios
         }
         runs = [group.create_task(run) for worker in workers.values() for run in worker.runs()]
         if requests is not None:
-            runs.append(group.create_task(requests.obey(site, workers)))
+            runs.append(group.create_task(requests.obey(context, workers)))
         try:
             await stop.wait()
         finally:
-            site.is_closed = True
+            context.is_closed = True
             for run in runs:
                 run.cancel()
 
@@ -419,19 +421,19 @@ class _Rsmq:
 class _Worker:
     """The producer and the consumer of one scenario."""
 
-    def __init__(self, site: WorkloadContext, rsmq: _Rsmq, server: Server, scenario: Scenario) -> None:
-        self._site = site
+    def __init__(self, context: WorkloadContext, rsmq: _Rsmq, server: Server, scenario: Scenario) -> None:
+        self._context = context
         self._rsmq = rsmq
         self._queues = rsmq.queues
         self._server = server
         self._queue = scenario.queue
         self._scenario = scenario
-        self._switches = site.switches.setdefault(scenario.queue, Switches())
+        self._switches = context.switches.setdefault(scenario.queue, Switches())
         if scenario.consumer is None:
             self._switches.on.add("consumer-stop")
         self._generation = 0
         self._backlog_rng, self._producer_rng, self._consumer_rng = (
-            site.rng(scenario.queue, role) for role in ("backlog", "producer", "consumer")
+            context.rng(scenario.queue, role) for role in ("backlog", "producer", "consumer")
         )
 
     def runs(self) -> Iterator[Coroutine[Any, Any, None]]:
@@ -441,7 +443,7 @@ class _Worker:
 
     async def produce(self) -> None:
         """Create the queue with its backlog, and send to it until the workload is closed."""
-        while not self._site.is_closed:
+        while not self._context.is_closed:
             with suppress(*SERVER_ERRORS):
                 try:
                     if self._generation < self._rsmq.generation:
@@ -455,7 +457,7 @@ class _Worker:
 
     async def consume(self, consumer: Consumer) -> None:
         """Receive from the queue, while it exists, until the workload is closed."""
-        while not self._site.is_closed:
+        while not self._context.is_closed:
             with suppress(RsmqError, *SERVER_ERRORS):
                 await self._receive(consumer)
             await asyncio.sleep(RETRY_S)
@@ -469,7 +471,7 @@ class _Worker:
         else:
             await self._restore_backlog()
         self._generation = self._rsmq.generation
-        self._site.made(self._queue)
+        self._context.made(self._queue)
 
     async def _restore_backlog(self) -> None:
         attributes = await self._queues.get_queue_attributes(self._queue)
@@ -479,14 +481,14 @@ class _Worker:
             # As if it had been there, without a consumer, since its oldest message was sent.
             await self._rsmq.age(self._queue, now_ms // 1000, self._scenario.backlog.oldest_s)
         messages = messages_of(self._scenario, self._backlog_rng, now_ms=now_ms)
-        while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._site.is_closed:
+        while (chunk := list(islice(messages, _BACKLOG_CHUNK))) and not self._context.is_closed:
             await self._queues.restore_messages(self._queue, chunk)
             await self._rsmq.count(self._queue, chunk)
 
     async def _send(self) -> None:
         scenario, rng = self._scenario, self._producer_rng
-        arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._site.speed, self._depth)
-        while not self._site.is_closed:
+        arrivals = Arrivals(scenario.arrivals, scenario.bounds, self._context.speed, self._depth)
+        while not self._context.is_closed:
             count = await arrivals.due(self._switches.rate("producer"))
             if not count:
                 continue
@@ -551,10 +553,10 @@ class _Worker:
         rng, ticks = self._consumer_rng, Ticks()
         in_work: list[tuple[float, str]] = []
         owed = 0.0
-        while not self._site.is_closed:
+        while not self._context.is_closed:
             passed_s = await ticks.wait()
             on, factor = self._switches.on, self._switches.rate("consumer")
-            gained = consumer.pace.rate(ticks.at_s * self._site.speed) * self._site.speed * passed_s * factor
+            gained = consumer.pace.rate(ticks.at_s * self._context.speed) * self._context.speed * passed_s * factor
             # An idle consumer is not faster afterwards.
             owed = min(owed, 1.0) + gained if factor else 0.0
             count = int(owed)
@@ -567,7 +569,9 @@ class _Worker:
                     crashed = consumer.can_read is not None and not consumer.can_read(message.body)
                     crashed |= "consumer-crash" in on or not CANONICAL_ID.fullmatch(message.id)
                     if not crashed and rng.random() >= consumer.fails:
-                        heappush(in_work, (ticks.at_s + rng.uniform(*consumer.work_s) / self._site.speed, message.id))
+                        heappush(
+                            in_work, (ticks.at_s + rng.uniform(*consumer.work_s) / self._context.speed, message.id)
+                        )
             done: list[str] = []
             while in_work and in_work[0][0] <= ticks.at_s:
                 done.append(heappop(in_work)[1])

@@ -30,7 +30,7 @@ SOON_S = 600
 _TELLING_S = 0.1
 _MORE = 1.05
 # A shorter time without a receive is not worth words.
-_IDLE_TOLD_MS = 10_000
+_IDLE_LEAST_MS = 10_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
@@ -412,7 +412,7 @@ def _beginning(queue: QueueState, at_ms: int) -> str:
     growth = _net_growth(queue)
     if queue.drain is Drain.GROWING and growth is not None and growth >= 0.1:
         return f" yet: it grows by {rate(growth)}/s"
-    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_TOLD_MS:
+    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_LEAST_MS:
         kind = kind_named(queue.kind)
         none = "none received" if kind.counts_receives else f"the next {kind.noun} has been the same"
         return f" yet: {none} for {_idle(queue, at_ms)}"

@@ -216,7 +216,7 @@ ADVICE_COLUMNS: tuple[Column[Advice, HistoryContext], ...] = (
     Column("again", "AGAIN", 7, lambda row, _: (compact(row.redeliveries), ""), drop=3, right=True),
     Column("share", "SHARE", 7, _share, drop=1, right=True),
     Column("receives", "RECEIVES", 8, lambda row, _: (compact(row.receives), ""), drop=4, right=True),
-    Column("told", "ADVICE", 16, lambda row, _: (row.told, "muted"), drop=2, grow=True),
+    Column("advice", "ADVICE", 16, lambda row, _: (row.told, "muted"), drop=2, grow=True),
 )
 
 
@@ -241,7 +241,7 @@ FORECAST_COLUMNS: tuple[Column[Forecast, HistoryContext], ...] = (
     Column("limit", "LIMIT", 8, lambda row, _: (metric_value(row.metric, row.limit), ""), drop=1, right=True),
     Column("value", "NOW", 8, lambda row, _: (metric_value(row.metric, row.value), ""), drop=4, right=True),
     Column("growth", "AN HOUR", 8, _growth, drop=5, right=True),
-    Column("told", "FORECAST", 16, lambda row, _: (row.told, "muted"), drop=3, grow=True),
+    Column("forecast", "FORECAST", 16, lambda row, _: (row.told, "muted"), drop=3, grow=True),
 )  # fmt: skip
 
 ANOMALY_COLUMNS: tuple[Column[Anomaly, HistoryContext], ...] = (

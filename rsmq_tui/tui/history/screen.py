@@ -62,7 +62,7 @@ class RangeScreen(Dialog[TimeRange]):
         self._entry = Input(
             placeholder="21:50 – 22:30, 2031-05-17 21:50, -2h", id="from-to", compact=True, select_on_focus=False
         )
-        self._words = TextLine(id="told")
+        self._words = TextLine(id="words")
 
     def compose(self) -> ComposeResult:
         """The preset ranges, and an input for others."""

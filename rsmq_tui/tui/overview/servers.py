@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WatchedServer:
-    """One server, in one namespace at a time.
+    """A site: one server in one namespace at a time, or the list queues of one.
 
     ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
     shown at the top in its ``colour`` (``#rrggbb``); ``server`` is its address, without user and password, shown until

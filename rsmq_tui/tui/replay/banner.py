@@ -83,8 +83,8 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
     is_gap = link.failure is not None and link.failure.kind == "gap"
     age_ms = None if link.fresh_at_s is None else replaying.position_ms - link.fresh_at_s * 1000
     parts = ["" if is_gap else "down", "" if age_ms is None else f"numbers {duration(age_ms)} old"]
-    told = ", ".join(filter(None, parts))
-    return f"{told}: {why}" if told else why
+    numbers = ", ".join(filter(None, parts))
+    return f"{numbers}: {why}" if numbers else why
 
 
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
