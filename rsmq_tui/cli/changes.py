@@ -17,7 +17,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import LISTS_HINT, KindPlace, place_of, places_of
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
@@ -204,9 +204,7 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
     if isinstance(cause, NoListError):
         return f"{where}: {error}; {LISTS_HINT}"
     is_missing = kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
-    return f"{where}: {error}".removeprefix(": ") + (
-        "; rsmq-tui queues list shows the existing queues" if is_missing else ""
-    )
+    return f"{where}: {no_queue_words(triage.ns) if is_missing else error}".removeprefix(": ")
 
 
 def progress_words(progress: ScanProgress) -> str:

@@ -42,6 +42,11 @@ _LOOK_EVERY_S = 0.2
 LISTS_HINT = "rsmq-tui queues list --lists '*' shows the existing lists"
 
 
+def no_queue_words(ns: str) -> str:
+    """Say that a namespace has no such queue, and how to find those that it has."""
+    return f"no such queue in namespace {ns}; rsmq-tui queues list shows the existing queues"
+
+
 class OwnChanges:
     """Finds the queues that this program changes, in any of its processes, by the journal at ``path``.
 
@@ -220,10 +225,7 @@ class _RsmqPlace(KindPlace):
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
             hint = f"; a Redis List is written list:{queue}" if ":" in queue else ""
-            raise UsageError(
-                f"{queue} on {self.server}: no such queue in namespace {self.ns}; "
-                f"rsmq-tui queues list shows the existing queues{hint}"
-            )
+            raise UsageError(f"{queue} on {self.server}: {no_queue_words(self.ns)}{hint}")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415

@@ -58,9 +58,12 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
     [
         (["create", "orders"], "orders on redis://SERVER/0: Queue exists"),
         (["set", "orders"], "orders on redis://SERVER/0: nothing to change: give a vt, a delay or a maxsize"),
-        (["set", "nope", "--vt", "1"], "Queue not found; rsmq-tui queues list shows the existing queues"),
-        (["delete", "nope"], "Queue not found"),
-        (["purge", "nope"], "Queue not found"),
+        (
+            ["set", "nope", "--vt", "1"],
+            "no such queue in namespace rsmq; rsmq-tui queues list shows the existing queues",
+        ),
+        (["delete", "nope"], "no such queue in namespace rsmq"),
+        (["purge", "nope"], "no such queue in namespace rsmq"),
         (["create", "bad name"], "Invalid qname format: a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _"),
         (["create", "x", "--maxsize", "5"], "maxsize must be between 1024 and 65536"),
         (["delete", "QUEUES"], "QUEUES is the name of the index"),

@@ -407,7 +407,11 @@ async def _get(options: Options) -> int:
         async def read(named: QueueArgument) -> tuple[int, int]:
             ids = options.ids or await _matching(named, wanted, queues)
             for id in ids:
-                if not await _print_message(options, named, id, is_named=queues.is_several):
+                view = await _view(options, named, id)
+                if view.row is None and id == ids[0]:
+                    # The queue may not exist either.
+                    await named.place.refuse_missing(named.queue)
+                if not _print_message(options, named, id, view, is_named=queues.is_several):
                     queues.status = EXIT_FAILED
             return len(ids), 0
 
@@ -415,12 +419,17 @@ async def _get(options: Options) -> int:
     return queues.status
 
 
-async def _print_message(options: Options, named: QueueArgument, id: str, *, is_named: bool) -> bool:
-    """Print one whole message; False if it is not there, or its body is too long."""
+async def _view(options: Options, named: QueueArgument, id: str) -> MessageView:
     queue, place = named
     view = await place.source.read(queue, id)
     if options.raw and view.body is None and view.size and isinstance(place.source, ReadsLong):
-        view = await place.source.read_long(queue, view, lambda _: None)
+        return await place.source.read_long(queue, view, lambda _: None)
+    return view
+
+
+def _print_message(options: Options, named: QueueArgument, id: str, view: MessageView, *, is_named: bool) -> bool:
+    """Print one whole message; False if it is not there, or its body is too long."""
+    queue, place = named
     if view.row is None:
         say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
         return False
