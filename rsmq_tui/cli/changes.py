@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -17,7 +17,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of, waiting
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
@@ -107,7 +107,7 @@ def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
     async def several(interrupts: Interrupts) -> int:
         services: dict[KindPlace, ChangeService] = {}
         requests = []
-        async with queues_of(options, profile_of(options)) as queues:
+        async with queues_of(options, profile_of(options), ProgressLine()) as queues:
             for named in queues:
                 action, scope = build(options, named), scope_of(options, named)
                 service = services.get(named.place) or service_of(named.place)
@@ -130,23 +130,21 @@ async def _make(
     line = ProgressLine()
     preview, triage = None, services[0]
     try:
-        for service in services:
-            await tell_what_was_interrupted(service)
-        try:
-            preview = await look(lambda progress: line.show(progress_words(progress)))
-        except asyncio.CancelledError:
-            line.clear()
-            say("interrupted before anything was changed")
-            raise
-        line.clear()
-        if not options.yes:
-            _show(options, preview)
-            return EXIT_PREVIEW
-        return await _carry_out(options, triage, preview, interrupts, line)
+        async with waiting(line, [triage.server]):
+            for service in services:
+                await tell_what_was_interrupted(service)
+            try:
+                preview = await look(lambda progress: line.show(progress_words(progress)))
+            except asyncio.CancelledError:
+                say("interrupted before anything was changed")
+                raise
+            if not options.yes:
+                _show(options, preview)
+                return EXIT_PREVIEW
+            return await _carry_out(options, triage, preview, interrupts, line)
     except TriageError as error:
         raise UsageError(_refusal(error, triage, queue)) from error
     finally:
-        line.clear()
         if preview is not None:
             preview.close()
         for service in services:
@@ -166,11 +164,9 @@ async def _carry_out(
             async for tally in run:
                 line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C cancels")
         except asyncio.CancelledError:
-            line.clear()
             say("interrupted; rsmq-tui settles the unfinished batch before its next change")
             raise
         interrupts.gently = None
-        line.clear()
         if run.report is None:
             raise RuntimeError("a run without an end")
         report = run.report
@@ -375,8 +371,10 @@ def queue_of(options: Options, profile: Profile) -> QueueArgument:
 
 
 @asynccontextmanager
-async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequence[QueueArgument]]:
+async def queues_of(options: Options, profile: Profile, line: ProgressLine) -> AsyncIterator[Sequence[QueueArgument]]:
     """Yield the queue of a command, or those with messages that match its pattern; then close their places.
+
+    Meanwhile, the ``line`` shows that the server is waited for, as ``waiting`` does.
 
     A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It matches queues of all namespaces and lists of the
     profile; with a prefix, those of one kind. Raises ``UsageError`` if there are none, if they cannot be read, or if
@@ -384,10 +382,10 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
     """
     text: str = options.queue
     places: list[KindPlace] = []
-    try:
+    async with waiting(line, [profile.address.label]), AsyncExitStack() as opened:
         if not is_pattern(text):
             named = queue_of(options, profile)
-            places.append(named.place)
+            opened.push_async_callback(named.place.aclose)
             yield [named]
             return
         found = reference_of(text, profile.ns)
@@ -401,8 +399,9 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
             places.append(place_of(watched, found.ns, found.kind))
         pattern, queues = text if found is None else found.queue, list[QueueArgument]()
         for place in places:
+            opened.push_async_callback(place.aclose)
             try:
-                states = await place.queues()
+                states = await place.queues(line)
             except EXPECTED as error:
                 raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
             if any(state.name == pattern and not names_queue(pattern, place.kind, pattern) for state in states):
@@ -416,9 +415,6 @@ async def queues_of(options: Options, profile: Profile) -> AsyncIterator[Sequenc
         if not queues:
             raise UsageError(f"no queue with messages on {places[0].server} matches {printable(text)}")
         yield queues
-    finally:
-        for place in places:
-            await place.aclose()
 
 
 def target_of(text: str, queue: QueueArgument) -> str:

@@ -6,8 +6,8 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Container, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.local_clock import now_ms
@@ -36,6 +36,7 @@ def has_screen() -> bool:
 
 def print_json(value: object) -> None:
     """Print a value as one line; it is ASCII, whatever is in it."""
+    ProgressLine.make_room()
     print(json.dumps(value))
 
 
@@ -46,12 +47,20 @@ def as_key(words: str) -> str:
 
 def print_words(text: str) -> None:
     """Print a line of text for people; characters that their terminal does not have become question marks."""
+    ProgressLine.make_room()
     encoding = sys.stdout.encoding or "utf-8"
     print(printable(text).encode(encoding, "replace").decode(encoding))
 
 
+def write_text(text: str) -> None:
+    """Write a text as it is, for programs."""
+    ProgressLine.make_room()
+    sys.stdout.write(text)
+
+
 def say(sentence: str) -> None:
     """Print a sentence for people on stderr."""
+    ProgressLine.make_room()
     print(f"rsmq-tui: {printable(sentence)}", file=sys.stderr, flush=True)
 
 
@@ -142,8 +151,11 @@ def print_table(
 class ProgressLine:
     """One line on stderr that is overwritten, if stderr is a terminal and the work takes longer than a second.
 
-    With ``lines_every_s``, a new line is printed at this interval if stderr is not a terminal.
+    With ``lines_every_s``, a new line is printed at this interval if stderr is not a terminal. What is printed by this
+    module takes the place of the line.
     """
+
+    _on_screen: "ClassVar[ProgressLine | None]" = None
 
     def __init__(self, lines_every_s: float | None = None) -> None:
         self._lines_every_s = None if sys.stderr.isatty() else lines_every_s
@@ -157,10 +169,13 @@ class ProgressLine:
         self._progress_s = time.monotonic()
         self._show(text)
 
-    def show_waiting(self, text: str) -> None:
-        """Show what the work waits for, if there was no progress for a second."""
-        if time.monotonic() >= self._progress_s + _PROGRESS_AFTER_S:
-            self._show(text)
+    def show_waiting(self, servers: Iterable[str], patience_s: float) -> None:
+        """Show which servers the work waits for, if there was no progress for a second."""
+        waited_s = time.monotonic() - self._progress_s
+        if waited_s >= _PROGRESS_AFTER_S:
+            which = ", ".join(dict.fromkeys(servers))
+            patience = f"gives up after {patience_s:g} s without an answer"
+            self._show(f"waiting {waited_s:.0f} s for {which}; {patience}")
 
     def _show(self, text: str) -> None:
         if not self._wanted or time.monotonic() < self._next_s:
@@ -173,9 +188,19 @@ class ProgressLine:
         sys.stderr.write("\r" + shown + " " * max(0, self._shown - cells(shown)))
         sys.stderr.flush()
         self._shown = cells(shown)
+        ProgressLine._on_screen = self
+
+    @classmethod
+    def make_room(cls) -> None:
+        """Remove the line that is shown, before anything else is printed."""
+        if cls._on_screen is not None:
+            cls._on_screen.clear()
 
     def clear(self) -> None:
-        """Remove the line, before anything else is printed."""
+        """Remove the line; the work goes on from here."""
+        if ProgressLine._on_screen is self:
+            ProgressLine._on_screen = None
+        self._progress_s = time.monotonic()
         if self._shown:
             sys.stderr.write("\r" + " " * self._shown + "\r")
             sys.stderr.flush()

@@ -2,10 +2,9 @@
 
 import asyncio
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence, Set
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -143,8 +142,8 @@ class KindPlace(ABC):
         A search before it shows its progress on the ``line``, by default one of its own.
         """
 
-    async def queues(self) -> Sequence["QueueState"]:
-        """Return its queues, as of one poll; raises ``PeekError``."""
+    async def queues(self, line: ProgressLine | None = None) -> Sequence["QueueState"]:
+        """Return its queues, as of one poll (see ``poll_once`` for ``line``); raises ``PeekError``."""
         from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         snapshot = await self.source.poll()
@@ -297,11 +296,11 @@ class _ListPlace(KindPlace):
                 return poller.fail(error)
             return await poller.poll()
 
-    async def queues(self) -> "Sequence[QueueState]":
+    async def queues(self, line: ProgressLine | None = None) -> "Sequence[QueueState]":
         from rsmq_tui.monitor.messages.peek import in_words  # noqa: PLC0415
 
         with in_words():
-            await _discover(cast("ListPoller", self.source))
+            await _discover(cast("ListPoller", self.source), line)
         return await super().queues()
 
     def backend(self) -> "Backend":
@@ -391,26 +390,38 @@ async def ask_all(
     line: ProgressLine,
     patience_s: float = TIMEOUT_S,
 ) -> list[_Answer]:
-    """Ask all places at once. After a second without progress, show on the line which servers are waited for.
+    """Ask all places at once, and show which are waited for, as ``waiting`` does."""
+    unanswered = [place.server for place in places]
 
-    ``patience_s`` is how long each is waited for. If the output is read by another program, nothing is shown.
+    async def answer(place: KindPlace) -> _Answer:
+        try:
+            return await ask(place)
+        finally:
+            unanswered.remove(place.server)
+
+    async with waiting(line, unanswered, patience_s):
+        return await asyncio.gather(*map(answer, places))
+
+
+@asynccontextmanager
+async def waiting(line: ProgressLine, servers: Sequence[str], patience_s: float = TIMEOUT_S) -> AsyncIterator[None]:
+    """After a second without progress, show on the line which servers are waited for; at the end, clear it.
+
+    The servers may change meanwhile; ``patience_s`` is how long each is waited for. If the output is read by another
+    program, nothing is shown.
     """
-    begun_s = time.monotonic()
-    asked = [asyncio.ensure_future(ask(place)) for place in places]
-    answers = asyncio.gather(*asked)
+
+    async def show() -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            line.show_waiting(servers, patience_s)
+
+    showing = asyncio.create_task(show()) if sys.stdout.isatty() else None
     try:
-        while sys.stdout.isatty():
-            await asyncio.wait([answers], timeout=_LOOK_EVERY_S)
-            if answers.done():
-                break
-            servers = dict.fromkeys(place.server for place, one in zip(places, asked, strict=True) if not one.done())
-            line.show_waiting(
-                f"waiting {time.monotonic() - begun_s:.0f} s for {', '.join(servers)}; "
-                f"gives up after {patience_s:g} s without an answer"
-            )
-        return await answers
+        yield
     finally:
-        answers.cancel()
+        if showing is not None:
+            showing.cancel()
         line.clear()
 
 

@@ -96,7 +96,20 @@ def frozen() -> Iterator[EmbeddedServer]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["snapshot"], ["snapshot", "--lists", "queue:*"], ["queues", "list"], ["check"]], ids=" ".join
+    "arguments",
+    [
+        *(["snapshot"], ["snapshot", "--lists", "queue:*"], ["queues", "list"], ["check"]),
+        *(["messages", verb, "orders"] for verb in ("list", "export")),
+        *(["messages", "list", queue] for queue in ("*", "list:*", "list:queue:orders")),
+        *(["messages", "get", "orders", "x"], ["messages", "get", "orders", "--filter", "x"]),
+        *(
+            ["messages", "delete", "orders", "--all"],
+            ["messages", "delete", "*", "--all"],
+            ["queues", "delete", "orders"],
+        ),
+        *(["audit"], ["audit", "--lists", "queue:*"], ["who", "orders", "--yes"]),
+    ],
+    ids=" ".join,
 )
 def test_a_terminal_says_which_server_is_waited_for(
     frozen: EmbeddedServer, tmp_path: Path, arguments: list[str]

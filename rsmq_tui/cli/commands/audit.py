@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
-from rsmq_tui.cli.places import KindPlace, place_of, places_of
+from rsmq_tui.cli.places import KindPlace, place_of, places_of, waiting
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
@@ -178,7 +178,8 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
     """Print findings as they are found, and add them to ``looked``."""
     line = ProgressLine(_SAID_EVERY_S)
     printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
-    async with AsyncExitStack() as opened:
+    label = profile.address.label
+    async with waiting(line, [label]), AsyncExitStack() as opened:
         places = [place_of(profile, ns) for ns in looked.namespaces]
         for place in places:
             opened.push_async_callback(place.aclose)
@@ -186,10 +187,7 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
             for place, queues in await _chosen(places, options.queues):
                 await _look(options, place, queues, looked, printer, line)
         except PeekError as error:
-            label = places[0].server
             raise UsageError(str(error) if label in str(error) else f"cannot read {label}: {error}") from error
-        finally:
-            line.clear()
     for sentence in looked.unseen:
         say(sentence)
     say(_summary(options, looked))
@@ -262,7 +260,6 @@ async def _look(
         async for progress in steps:
             findings = [finding for finding in progress.findings if finding.kind in kinds]
             if findings:
-                line.clear()
                 printer.print(ns, findings)
                 looked.findings += len(findings)
                 looked.places.update((ns, finding.queue) for finding in findings)

@@ -13,9 +13,9 @@ from rsmq_tui.cli.changes import make, open_journal, queue_of, service_of, tell_
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option, unsettled
-from rsmq_tui.cli.output import Column, Table, print_json, say, text_of, wants_json
+from rsmq_tui.cli.output import Column, ProgressLine, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, Options, option, positive, several
-from rsmq_tui.cli.places import KindPlace, place_of
+from rsmq_tui.cli.places import KindPlace, place_of, waiting
 from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import count, date_clock
 from rsmq_tui.profiles import Profile
@@ -103,7 +103,8 @@ async def _settle(options: Options, journal: Journal) -> int:
             continue
         triage = service_of(place_of(profile))
         try:
-            await tell_what_was_interrupted(triage)
+            async with waiting(ProgressLine(), [label]):
+                await tell_what_was_interrupted(triage)
         except TriageError as error:
             reasons[label] = str(error)
         finally:

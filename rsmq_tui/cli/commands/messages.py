@@ -37,6 +37,7 @@ from rsmq_tui.cli.output import (
     print_words,
     say,
     wants_json,
+    write_text,
 )
 from rsmq_tui.cli.parsing import (
     READ_STATUSES,
@@ -257,7 +258,7 @@ async def _list(options: Options) -> int:
     groups = _groups_of(options.group_by)
     line = ProgressLine()
     counts = Table(Column("MATCHES", 12, right=True), Column("DEPTH", 12, right=True), Column("QUEUE", 0))
-    async with queues_of(options, profile_of(options)) as found:
+    async with queues_of(options, profile_of(options), line) as found:
         queues = _Queues(options, found, None if groups is not None or options.count else options.limit)
         printed = _as_json(is_named=queues.is_several) if wants_json(options) else _as_table(queues)
         at_ms = 0
@@ -271,12 +272,10 @@ async def _list(options: Options) -> int:
                     if groups is not None:
                         await groups.add_all(progress.messages, progress.at_ms)
                     elif progress.messages and not options.count:
-                        line.clear()
                         printed(named, progress)
                         sys.stdout.flush()
                     words = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
                     line.show(f"{printable(queue, 60)}: {words}" if queues.is_several else words)
-            line.clear()
             if (progress is None or not progress.scanned) and not queues.is_several:
                 await place.refuse_missing(queue)
             _tell_gaps(progress, named.reference if queues.is_several else None)
@@ -401,11 +400,12 @@ async def _get(options: Options) -> int:
     if options.ids and is_pattern(options.queue):
         raise UsageError("ids are of one queue: with a pattern of queues, use --filter")
     wanted = _filter_of(options)
-    async with queues_of(options, profile_of(options)) as found:
+    line = ProgressLine()
+    async with queues_of(options, profile_of(options), line) as found:
         queues = _Queues(options, found, options.limit)
 
         async def read(named: QueueArgument) -> tuple[int, int]:
-            ids = options.ids or await _matching(named, wanted, queues)
+            ids = options.ids or await _matching(named, wanted, queues, line)
             for id in ids:
                 view = await _view(options, named, id)
                 if view.row is None and id == ids[0]:
@@ -440,6 +440,7 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
     if decoded.problem:
         say(f"{id}: {decoded.problem}")
     if options.raw:
+        ProgressLine.make_room()
         sys.stdout.buffer.write(decoded.data)
     elif wants_json(options):
         label = {"queue": named.reference} if is_named else {}
@@ -454,15 +455,14 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
     return is_whole
 
 
-async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues) -> list[str]:
+async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues, line: ProgressLine) -> list[str]:
     """Return the ids of the matches; prints a sentence if nothing in a single queue matches."""
     (queue, place), limit = named, queues.limit
-    line, ids, progress = ProgressLine(), list[str](), None
+    ids, progress = list[str](), None
     async with aclosing(place.source.search(queue, wanted, limit)) as found:
         async for progress in found:
             ids += [row.id for row in progress.rows]
             line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
-    line.clear()
     if not queues.is_several and (progress is None or not progress.scanned):
         await place.refuse_missing(queue)
     elif not queues.is_several and not ids:
@@ -521,29 +521,26 @@ def _export_command(options: Options) -> int:
 async def _export(options: Options, wanted: Filter) -> int:
     line = ProgressLine()
     total = Exported(ScanProgress(0, 0, 0), 0, 0, 0, 0)
-    try:
-        async with queues_of(options, profile_of(options)) as found:
-            queues = _Queues(options, found, options.limit)
-            with _output(options.output, force=options.force) as write:
+    async with queues_of(options, profile_of(options), line) as found:
+        queues = _Queues(options, found, options.limit)
+        with _output(options.output, force=options.force) as write:
 
-                async def read(named: QueueArgument) -> tuple[int, int]:
-                    nonlocal total
-                    queue, place = named
-                    each = partial(write_named, write, named.reference) if queues.is_several else write
-                    async with aclosing(place.backend()) as backend:
-                        export = backend.export(queue, Matching(wanted, queues.limit), each)
-                        progress, seen = ScanProgress(0, 0, 0), 0
-                        async for progress in export:
-                            seen = max(seen, progress.depth)
-                            line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
-                        if not seen and not export.written and not queues.is_several:
-                            await place.refuse_missing(queue)
-                    total = total.and_then(export.exported(progress))
-                    return export.written, progress.depth
+            async def read(named: QueueArgument) -> tuple[int, int]:
+                nonlocal total
+                queue, place = named
+                each = partial(write_named, write, named.reference) if queues.is_several else write
+                async with aclosing(place.backend()) as backend:
+                    export = backend.export(queue, Matching(wanted, queues.limit), each)
+                    progress, seen = ScanProgress(0, 0, 0), 0
+                    async for progress in export:
+                        seen = max(seen, progress.depth)
+                        line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
+                    if not seen and not export.written and not queues.is_several:
+                        await place.refuse_missing(queue)
+                total = total.and_then(export.exported(progress))
+                return export.written, progress.depth
 
-                await queues.each(read)
-    finally:
-        line.clear()
+            await queues.each(read)
     if total.unsearched:
         say(unsearched_words(total.unsearched))
     if total.cut:
@@ -561,7 +558,7 @@ async def _export(options: Options, wanted: Filter) -> int:
 @contextmanager
 def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
     if name == "-":
-        yield sys.stdout.write
+        yield write_text
         return
     try:
         with whole_file(Path(name), force=force) as write:

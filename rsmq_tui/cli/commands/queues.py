@@ -11,7 +11,17 @@ from rsmq_tui.cli.changes import QueueArgument, change_command, queue_of
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
-from rsmq_tui.cli.output import Column, Table, fields_json, print_json, print_words, queue_as_json, say, wants_json
+from rsmq_tui.cli.output import (
+    Column,
+    ProgressLine,
+    Table,
+    fields_json,
+    print_json,
+    print_words,
+    queue_as_json,
+    say,
+    wants_json,
+)
 from rsmq_tui.cli.parsing import (
     READ_STATUSES,
     Command,
@@ -23,7 +33,7 @@ from rsmq_tui.cli.parsing import (
     several,
     whole_seconds,
 )
-from rsmq_tui.cli.places import poll_all
+from rsmq_tui.cli.places import poll_all, waiting
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
@@ -191,33 +201,35 @@ def who(options: Options) -> int:
 async def _who(options: Options, named: QueueArgument, watched_s: float | None) -> int:
     place, queue = named.place, named.queue
     try:
-        try:
-            await place.refuse_missing(queue)
-        except UsageError as error:
-            # Consumers can wait for a list that does not exist yet.
-            if not place.kind.can_block:
-                raise
-            say(str(error))
         source = place.source
-        if not isinstance(source, KnowsClients):
-            raise UsageError(f"it is not known who works on {place.kind.label or named.queue}")
-        waiting = await source.blocked(queue) if isinstance(source, KnowsWaiters) else None
+        # The clients are watched in silence, so this asks for all else.
+        async with waiting(ProgressLine(), [place.server]):
+            try:
+                await place.refuse_missing(queue)
+            except UsageError as error:
+                # Consumers can wait for a list that does not exist yet.
+                if not place.kind.can_block:
+                    raise
+                say(str(error))
+            if not isinstance(source, KnowsClients):
+                raise UsageError(f"it is not known who works on {place.kind.label or named.queue}")
+            waiters = await source.blocked(queue) if isinstance(source, KnowsWaiters) else None
         found = await source.clients(queue, seconds=watched_s)
     except PeekError as error:
         raise UsageError(f"{place.server}: {error}") from error
     finally:
         await place.aclose()
     if wants_json(options):
-        fields_json(queue=reference(queue, place.ns), server=place.server, ns=place.ns, **_who_fields(found, waiting))
+        fields_json(queue=reference(queue, place.ns), server=place.server, ns=place.ns, **_who_fields(found, waiters))
     else:
-        _print_clients(found, waiting)
+        _print_clients(found, waiters)
     if watched_s is None:
         say("not watched: --yes watches the commands of all clients")
         return EXIT_PREVIEW
     return EXIT_FAILED if found.ended is None else 0
 
 
-def _who_fields(found: QueueClients, waiting: Waiters | None) -> dict[str, Any]:
+def _who_fields(found: QueueClients, waiters: Waiters | None) -> dict[str, Any]:
     is_watched = found.ended is not None
     groups = None if found.groups is None else [group._asdict() for group in found.groups]
     return {
@@ -230,17 +242,17 @@ def _who_fields(found: QueueClients, waiting: Waiters | None) -> dict[str, Any]:
         "to_ms": None if found.to_us is None else found.to_us // 1000,
         "clients": [asdict(client) for client in found.activities] if is_watched else None,
         "groups": groups,
-        **({} if waiting is None else {"blocked": waiting._asdict()}),
+        **({} if waiters is None else {"blocked": waiters._asdict()}),
     }
 
 
-def _print_clients(found: QueueClients, waiting: Waiters | None) -> None:
+def _print_clients(found: QueueClients, waiters: Waiters | None) -> None:
     print_words(f"{found.sentence[:1].upper()}{found.sentence[1:]}.")
-    if waiting is not None:
+    if waiters is not None:
         here = (
-            "unknown how many of them on this one" if waiting.here is None else f"{waiting.here:,} of them on this one"
+            "unknown how many of them on this one" if waiters.here is None else f"{waiters.here:,} of them on this one"
         )
-        print_words(f"Blocked on lists of this server: {waiting.anywhere:,}; {here}.")
+        print_words(f"Blocked on lists of this server: {waiters.anywhere:,}; {here}.")
     if found.ended is not None:
         table = Table(
             *(Column(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS", "CALLS")),

@@ -11,9 +11,9 @@ import click
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_ended
 from rsmq_tui.cli.options import json_option, reading
-from rsmq_tui.cli.output import print_json, print_words, say, say_when, wants_json
+from rsmq_tui.cli.output import ProgressLine, print_json, print_words, say, say_when, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.places import KindPlace, named_places
+from rsmq_tui.cli.places import KindPlace, ask_all, named_places
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.events.alerts.message import AlertState, Message
@@ -151,7 +151,8 @@ async def _once(
     mistakes = runner.problems
     for problem in mistakes.values():
         say(problem)
-    snapshots = await asyncio.gather(*(place.poll_once() for _, place in places))
+    line = ProgressLine()
+    snapshots = await ask_all([place for _, place in places], lambda place: place.poll_once(line), line)
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers, so places that answer come first.
     for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
