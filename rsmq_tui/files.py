@@ -23,6 +23,12 @@ class JsonError(ValueError):
     """A text that is not JSON, or JSON that is nested too deeply to be read; its text is one sentence."""
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be used, in one line; the number and the path in the system's errors are left out."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return reason or next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
 def _status(path: str | Path) -> os.stat_result:
     """Return the status of a file; raises ``OSError``.
 
@@ -36,7 +42,7 @@ def regular_file(path: str | Path) -> os.stat_result:
     """Return the status of a regular file, or of the one that a link points to; raises ``OSError`` for all others."""
     known = _status(path)
     if not stat.S_ISREG(known.st_mode):
-        raise UnfitFileError(f"{path} is not a regular file")
+        raise UnfitFileError("it is not a regular file")
     return known
 
 
@@ -48,7 +54,7 @@ def read_bytes(path: str | Path, limit: int = JSON_BYTES_MAX) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         found = file.read(limit + 1)
     if found is None or len(found) > limit:
-        raise UnfitFileError(f"{path} is longer than {limit:,} bytes")
+        raise UnfitFileError(f"it is longer than {limit:,} bytes")
     return found
 
 

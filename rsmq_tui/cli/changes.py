@@ -19,7 +19,7 @@ from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, 
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
 from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of, waiting
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.files import state_folder
+from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
 from rsmq_tui.monitor.text import clock, plural, printable
 from rsmq_tui.profiles import Profile
@@ -63,7 +63,7 @@ def open_journal() -> Journal | None:
     try:
         is_there = path.exists()
     except OSError as error:
-        raise JournalError(f"the journal {path} cannot be used: {error.strerror}") from error
+        raise JournalError(f"the journal {path} cannot be used: {reason_of(error)}") from error
     return Journal(path, keep_days=keep_days, limit_bytes=limit_bytes) if is_there else None
 
 

@@ -55,11 +55,6 @@ class HistoryError(Exception):
     """A history that cannot be read or written; its text is one sentence."""
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error's text, which may have many; its type if there is none."""
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
-
-
 def explain(error: Exception, label: str) -> str:
     """Return a sentence for a failure to write to the history named ``label``."""
     if isinstance(error, HistoryError):

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rsmq_tui.files import JsonError, parse_json, state_folder
+from rsmq_tui.files import JsonError, parse_json, reason_of, state_folder
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import HistoryError, Place, first_line, read_name, stored_name
+from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
 from rsmq_tui.history.schema import (
     DOWN,
     MESSAGES,
@@ -132,7 +132,7 @@ class History:
             text = self._store.read(SCHEMA_FILE)
         except Exception as error:
             # Each kind of filesystem has errors of its own.
-            raise HistoryError(f"{self.label} cannot be read: {error}") from error
+            raise HistoryError(f"{self.label} cannot be read: {reason_of(error)}") from error
         version = None if text is None else version_in(text)
         if version is None:
             raise HistoryError(f"{self.label} is not a history: rsmq-tui record --out {self.label} creates one")
@@ -151,8 +151,8 @@ class History:
         except Exception as error:
             # Each kind of filesystem has errors of its own.
             if self._listed is None:
-                raise HistoryError(f"{self.label} cannot be read: {first_line(error)}") from error
-            self._tell(f"{self.label} could not be searched again: {first_line(error)}")
+                raise HistoryError(f"{self.label} cannot be read: {reason_of(error)}") from error
+            self._tell(f"{self.label} could not be searched again: {reason_of(error)}")
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
         """Return the files of a table, the oldest day first, without opening them."""
@@ -294,7 +294,7 @@ class History:
     def _leave_out(self, name: str, error: Exception) -> None:
         if isinstance(error, FileNotFoundError) and self._is_replaced(name):
             raise ReplacedError from error
-        self._tell(f"{self.label}/{name} was left out: {first_line(error)}")
+        self._tell(f"{self.label}/{name} was left out: {reason_of(error)}")
 
     def _is_replaced(self, name: str) -> bool:
         """Return whether another file has the rows of a file that is gone; then its day is listed again."""

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsmq_tui.files import locked, read_json, whole_file
+from rsmq_tui.files import locked, read_json, reason_of, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
@@ -162,7 +162,7 @@ class LastSeen:
                 if earlier is None or earlier.at_ms <= at_ms:
                     self._write(now)
         except OSError as error:
-            problem = f"{self.path.parent} cannot be written: {error.strerror or type(error).__name__}"
+            problem = f"{self.path.parent} cannot be written: {reason_of(error)}"
             return Known({}, problem=problem)
         return Known({name: seen.since_ms for name, seen in now.queues.items()}, is_first=earlier is None)
 

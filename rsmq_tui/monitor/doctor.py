@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
 from rsmq_tui.monitor.poller import LivePoller
@@ -374,5 +375,5 @@ def _why_unwritable(folder: Path) -> str | None:
             # Some file systems notice only now that they are full.
             os.fsync(file.fileno())
     except OSError as error:
-        return error.strerror or str(error)
+        return reason_of(error)
     return None

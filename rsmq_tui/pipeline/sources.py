@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
 from rsmq_tui.history.moments import HOUR_MS
@@ -151,8 +152,7 @@ class Sources:
 
 
 def _cannot_be_read(history: Folder, error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"{history.label} cannot be read: {said}"
+    return f"{history.label} cannot be read: {reason_of(error)}"
 
 
 def look_at(store: Store, name: str) -> Source:
@@ -209,8 +209,7 @@ def _damage(store: Store, name: str) -> str | None:
 
 
 def _sentence_of(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (said.splitlines() or [type(error).__name__])[0][:_SAID_MAX]
+    return reason_of(error)[:_SAID_MAX]
 
 
 def odd_column(name: str, types: Mapping[str, pa.DataType]) -> str | None:

@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.files import FileLock, cache_folder
+from rsmq_tui.files import FileLock, cache_folder, reason_of
 from rsmq_tui.pipeline.state import NotInstalledError, PipelineError
 
 LEAST_VERSION = 17
@@ -354,8 +354,8 @@ def _check_answers(remote: str) -> None:
     try:
         socket.create_connection((host, port), timeout=_CONNECT_TIMEOUT_S).close()
     except (OSError, UnicodeError, OverflowError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise PipelineError(f"no answer from {host} port {port}: {said}; start a Spark Connect server there") from error
+        why = f"no answer from {host} port {port}: {reason_of(error)}"
+        raise PipelineError(f"{why}; start a Spark Connect server there") from error
 
 
 _LOOPBACK = "127.0.0.1"

@@ -12,12 +12,13 @@ from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
-from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences, reason_of
+from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
@@ -190,7 +191,8 @@ class Dashboard:
             await asyncio.to_thread(self.preferences.save)
         except OSError as error:
             path = self.preferences.path
-            self._warn(f"your choices cannot be kept in {path}: {reason_of(error)}; they last until you quit")
+            why = printable(reason_of(error), 200)
+            self._warn(f"your choices cannot be kept in {path}: {why}; they last until you quit")
 
     @property
     def all_sites(self) -> Sequence[WatchedServer]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from rsmq_tui.files import JsonError, UnfitFileError, locked, parse_json, read_bytes, whole_file
+from rsmq_tui.files import JsonError, UnfitFileError, locked, parse_json, read_bytes, reason_of, whole_file
 from rsmq_tui.monitor.text import printable
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Preferences:
             try:
                 self._values = _read(path)
             except (OSError, JsonError) as error:
-                self.problem = f"your choices cannot be read from {path}: {reason_of(error)}"
+                self.problem = f"your choices cannot be read from {path}: {printable(reason_of(error), 200)}"
 
     def get(self, choice: Choice[T]) -> T:
         """Return the user's choice, or the default."""
@@ -180,9 +180,3 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise JsonError("no JSON object")
     return values
-
-
-def reason_of(error: Exception) -> str:
-    """Return why a file cannot be used."""
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return printable(reason or str(error) or type(error).__name__, 200)

@@ -11,7 +11,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 import rsmq_tui
-from rsmq_tui.files import config_folder, read_bytes
+from rsmq_tui.files import config_folder, read_bytes, reason_of
 from rsmq_tui.monitor import MessageState, Verdict
 
 _PACKAGE = Path(rsmq_tui.__file__).parent
@@ -168,7 +168,7 @@ def read_theme(path: Path) -> ThemeFile:
         line = int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
         raise ThemeError([(line, str(error))]) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ThemeError([(None, str(error))]) from error
+        raise ThemeError([(None, reason_of(error))]) from error
     variables = values.pop("variables", {})
     if mistakes := [
         (_line_of(text, key, in_variables=in_variables), reason)

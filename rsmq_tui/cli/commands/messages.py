@@ -53,7 +53,7 @@ from rsmq_tui.cli.parsing import (
 )
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.files import whole_file
+from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
@@ -568,7 +568,7 @@ def _output(name: str, *, force: bool) -> Iterator[Callable[[str], object]]:
     except FileExistsError as error:
         raise UsageError(f"{printable(name)} already exists: --force overwrites it") from error
     except OSError as error:
-        raise UsageError(f"{printable(name)}: {error.strerror}") from error
+        raise UsageError(f"{printable(name)}: {reason_of(error)}") from error
 
 
 def _scope(options: Options, named: QueueArgument) -> Scope:
@@ -730,7 +730,7 @@ def _content(name: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:
-        raise UsageError(f"{printable(name)}: {error.strerror}") from error
+        raise UsageError(f"{printable(name)}: {reason_of(error)}") from error
 
 
 def _file(name: str) -> Path:
@@ -740,7 +740,7 @@ def _file(name: str) -> Path:
         is_fit, is_there = path.is_file(), path.exists()
     except OSError as error:
         # A name that is too long, or a folder of another user.
-        raise UsageError(f"{printable(name)}: {error.strerror}") from error
+        raise UsageError(f"{printable(name)}: {reason_of(error)}") from error
     if not is_fit:
         why = "not a regular file" if is_there else "no such file"
         raise UsageError(f"{printable(name)}: {why}; import reads files written by `rsmq-tui messages export`")

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, SCHEMAS, SOURCES
 from rsmq_tui.history.analysis.tables import Tables
-from rsmq_tui.history.names import HistoryError, first_line
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.schema import SCHEMAS as HISTORY_SCHEMAS
 from rsmq_tui.history.store import open_store
@@ -54,7 +55,7 @@ class Database:
             self._con.execute(text)
             columns = [str(column[0]) for column in self._con.description or ()]
         except self._error as error:
-            raise SqlError(first_line(error)) from error
+            raise SqlError(reason_of(error)) from error
         return columns, self._rows()
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
@@ -62,7 +63,7 @@ class Database:
             while rows := self._con.fetchmany(1_000):
                 yield from rows
         except self._error as error:
-            raise SqlError(first_line(error)) from error
+            raise SqlError(reason_of(error)) from error
 
     def _sealed(self, table: str) -> list[str]:
         """Return the files of a table of the history; raises ``HistoryError``."""
@@ -73,7 +74,7 @@ class Database:
             return [store.location(name) for name in names if name not in replaced]
         except Exception as error:
             # Filesystems raise exceptions of their own.
-            raise HistoryError(f"{store.label} cannot be read: {error}") from error
+            raise HistoryError(f"{store.label} cannot be read: {reason_of(error)}") from error
 
     def _view(self, table: str, schema: Any, files: list[str], *, is_by_day: bool) -> None:
         # Files of earlier versions lack columns: these are null.

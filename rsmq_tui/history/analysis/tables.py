@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 
-from rsmq_tui.files import parse_json, state_folder
+from rsmq_tui.files import parse_json, reason_of, state_folder
 from rsmq_tui.history.analysis.schema import COLUMNS, MANIFEST_FILE, SCHEMAS, VERSION
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.names import HistoryError, first_line
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import LAST_MS, Store, is_day, nearest_day_of, open_store
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def read_manifest(store: Store) -> Manifest | None:
         text = store.read(MANIFEST_FILE)
     except Exception as error:
         # Filesystems raise exceptions of their own.
-        raise HistoryError(f"{store.label} cannot be read: {error}") from error
+        raise HistoryError(f"{store.label} cannot be read: {reason_of(error)}") from error
     if text is None:
         return None
     try:
@@ -196,7 +196,7 @@ class Tables:
         try:
             return [self._store.location(name) for name in self.manifest.files(table)]
         except OSError as error:
-            raise HistoryError(f"{self.label}: a file of {table} cannot be read: {error}") from error
+            raise HistoryError(f"{self.label}: a file of {table} cannot be read: {reason_of(error)}") from error
 
     def read(
         self,
@@ -265,7 +265,7 @@ class Tables:
                 self._leave_out(name, "the file is missing; run the pipeline with --full to build it again")
             except Exception as error:
                 # A bad file must not stop the others.
-                self._leave_out(name, first_line(error))
+                self._leave_out(name, reason_of(error))
             else:
                 found += of_file
                 if joined is not None and len(found) > 1:

@@ -18,7 +18,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from rsmq_tui.files import JsonError, expanded, parse_json
+from rsmq_tui.files import JsonError, expanded, parse_json, reason_of
 from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds, size
 from rsmq_tui.triage import actions
@@ -412,7 +412,7 @@ class FormScreen(Dialog[None], Generic[T]):
             # In a thread, because it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
         except (ValueError, OSError) as error:
-            self._tell(str(error))
+            self._tell(reason_of(error))
             return
         self._tell("")
         go_on(made)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.history.analysis.values import (
     Advice,
     Anomaly,
@@ -20,7 +21,7 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
-from rsmq_tui.history.names import HistoryError, first_line
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Loader:
             return Shown(wanted, failure=str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
-            return Shown(wanted, failure=f"{self._label} cannot be shown: {first_line(error)}")
+            return Shown(wanted, failure=f"{self._label} cannot be shown: {reason_of(error)}")
 
     @property
     def _label(self) -> str:
@@ -256,7 +257,7 @@ class Loader:
             raise
         except Exception as error:
             # An error in one table must not hide the others.
-            self._failed.append(f"{name} cannot be shown: {first_line(error)}")
+            self._failed.append(f"{name} cannot be shown: {reason_of(error)}")
             return none
 
     def _keep(self, name: str, key: object, make: Callable[[], T]) -> T:

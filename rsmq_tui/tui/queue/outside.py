@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.widgets import Button, Static
 from textual.worker import Worker
 
+from rsmq_tui.files import reason_of
 from rsmq_tui.monitor.messages.decoding import LAYERS, encode
 from rsmq_tui.monitor.text import printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
@@ -50,7 +51,7 @@ async def _write(screen: DashboardScreen, path: Path, body: bytes) -> None:
     try:
         await asyncio.to_thread(_write_new, path, (body,))
     except OSError as error:
-        screen.notify(f"nothing was saved: {printable(str(error), 200)}", severity="warning", markup=False)
+        screen.notify(f"nothing was saved: {printable(reason_of(error), 200)}", severity="warning", markup=False)
     else:
         screen.notify(f"saved {size(len(body))} to {printable(str(path), 200)}", markup=False)
 
@@ -158,7 +159,7 @@ async def _run(
     except SuspendNotSupported:
         problem = "cannot be opened from this terminal"
     except (OSError, ValueError) as error:
-        problem = str(error)
+        problem = reason_of(error)
     screen.notify(f"{printable(command, 60)}: {printable(problem, 200)}", severity="warning", markup=False)
     return None
 

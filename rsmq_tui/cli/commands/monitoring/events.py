@@ -14,7 +14,7 @@ from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_jso
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
-from rsmq_tui.files import state_folder
+from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import date_clock, is_named, printable
 
@@ -80,9 +80,11 @@ async def _print(options: Options, _: Interrupts) -> int:
                 last_id = news[-1].id
                 show(one.event for one in news if _is_wanted(one.event, options))
     except (EventStoreError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
+        # One of the system that names no file is of the output.
+        if isinstance(error, OSError) and error.filename is None:
             raise
-        raise UsageError(str(error)) from error
+        is_told = isinstance(error, EventStoreError)
+        raise UsageError(str(error) if is_told else f"{path} cannot be read: {reason_of(error)}") from error
     finally:
         if store is not None:
             store.close()

@@ -12,8 +12,8 @@ from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, z
 from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
 from rsmq_tui.cli.servers import expected_of, zones_of
-from rsmq_tui.files import state_folder
-from rsmq_tui.history.names import HistoryError
+from rsmq_tui.files import reason_of, state_folder
+from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.tui.history.loading import AnalysisLocation
@@ -56,7 +56,7 @@ def _compact(options: Options) -> int:
             if not wants_json(options):
                 line.show(f"{day}: {plural(done.before, 'file')}, now {count(done.after)}")
     except (HistoryError, OSError) as error:
-        raise UsageError(printable(str(error))) from error
+        raise UsageError(printable(explain(error, options.history))) from error
     finally:
         line.clear()
     if wants_json(options):
@@ -122,7 +122,7 @@ def _folder_of(options: Options) -> str:
         # A remote analysis is opened on the screen, because that may take a while.
         is_fit = "://" in out or Path(out).is_dir()
     except OSError as error:
-        raise UsageError(f"{printable(out)}: {error.strerror}") from error
+        raise UsageError(f"{printable(out)}: {reason_of(error)}") from error
     if not is_fit:
         raise UsageError(
             f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"

@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import EXIT_FAILED, UsageError, refusing
 from rsmq_tui.cli.options import config
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.files import whole_file
+from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
 from rsmq_tui.monitor.text import plural, printable, size
 
@@ -70,7 +70,7 @@ def command(options: Options) -> int:
         with whole_file(path, force=True, is_private=False) as write:
             write(text)
     except OSError as error:
-        raise UsageError(f"{printable(options.out, 200)} cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{printable(options.out, 200)} cannot be written: {reason_of(error)}") from error
     said = f"{plural(len(report.heads), 'incident')} of {plural(len(report.queues), 'queue')}"
     say(f"{options.out}: {said}, {size(path.stat().st_size)}")
     for problem in analysis.problems:
