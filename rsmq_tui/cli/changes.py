@@ -180,7 +180,7 @@ async def _carry_out(
     is_refused = _say_refused(preview)
     if interrupts.taken and report.stopped:
         return EXIT_INTERRUPTED
-    return EXIT_FAILED if report.stopped or report.tally.failed or is_refused else 0
+    return EXIT_FAILED if report.stopped or report.tally.failed or preview.elsewhere or is_refused else 0
 
 
 async def tell_what_was_interrupted(triage: ChangeService) -> None:

@@ -16,7 +16,7 @@ from rsmq_tui.cli.program import load
 DEFAULT_URL = "redis://localhost:6379"
 CHANGE_STATUSES = {
     0: "done; messages that changed since the preview are skipped and counted",
-    1: "some messages failed, or an error stopped the change",
+    1: "some messages failed or were not found, or an error stopped the change",
     2: "refused, a usage error, or the server cannot be reached",
     3: "only a preview: nothing was changed",
     130: "interrupted",

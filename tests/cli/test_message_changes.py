@@ -131,15 +131,26 @@ def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, 
     assert (preview["planned"], preview["not_there"]) == (2, 1)
     done = command("messages", "delete", "orders", "--id", ids[0], ids[0], "nope", "--id", ids[1], "--yes")
     (report,) = done.lines
-    assert (done.status, report["planned"], report["not_there"]) == (0, preview["planned"], preview["not_there"])
+    assert (done.status, report["planned"], report["not_there"]) == (1, preview["planned"], preview["not_there"])
     assert (report["done"], report["skipped"], report["reasons"]) == (2, 0, [])
     (recorded,) = command("journal", "--limit", "1").lines
     assert [recorded[key] for key in ("planned", "done", "skipped")] == [2, 2, 0]
     assert client.zcard("rsmq:orders") == 4
     printed = command("messages", "delete", "orders", "--id", "nope", "--yes", terminal=True)
-    assert (printed.status, printed.text) == (0, "orders: deleted 0, skipped 0, failed 0\n")
+    assert (printed.status, printed.text) == (1, "orders: deleted 0, skipped 0, failed 0\n")
     assert printed.err == "rsmq-tui: 1 id is not in the queue.\nrsmq-tui: nothing was deleted\n"
     assert [line["change"] for line in command("journal").lines] == [1]
+
+
+@pytest.mark.parametrize(
+    "action", [["delete"], ["hide", "--for", "9"], ["release"], ["move", "--to", "spare"]], ids=" ".join
+)
+def test_an_id_that_is_not_there_is_status_1(action: list[str], command: Command, orders: Rsmq, client: Redis) -> None:
+    name, *options = action
+    hidden = client.zrange("rsmq:orders", -1, -1)[0].decode()
+    for ids, done in ([hidden, "nope"], 1), (["nope"], 0):
+        changed = command("messages", name, "orders", "--id", *ids, *options, "--yes")
+        assert (changed.status, changed.lines[0]["done"], changed.lines[0]["not_there"]) == (1, done, 1)
 
 
 def test_some_that_fail_are_status_1_with_their_reason(command: Command, orders: Rsmq) -> None:
