@@ -150,11 +150,14 @@ def _alerts(
     """Start the alerts of the configuration file, if it has any."""
     from rsmq_tui.events.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
     from rsmq_tui.events.alerts.store import AlertStore  # noqa: PLC0415
+    from rsmq_tui.events.recorder import deletions  # noqa: PLC0415
 
     config = config_of(options)
     if config is None or not (config.alerts.rules or config.alerts.problems):
         return None
-    runner = AlertRunner(config.alerts, write, muted=muted, store=AlertStore(state_folder()))
+    folder = state_folder()
+    found = partial(deletions, folder / "journal.sqlite")
+    runner = AlertRunner(config.alerts, write, muted=muted, deletions=found, store=AlertStore(folder))
     runner.start()
     return runner
 

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -316,8 +316,15 @@ class EventRecorder:
         return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
 
 
-def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
-    """Return the event of a deleted queue with the change that has just deleted it, if there is one."""
+def deletions(journal: Path, snapshot: Snapshot, queues: Collection[str]) -> dict[str, str]:
+    """Return by which change from this machine queues were just deleted that a poll misses, for those that were."""
+    changes = last_changes(journal)
+    of_queues = {queue: _deletion(changes, snapshot.server, snapshot.ns, queue, snapshot.at_ms) for queue in queues}
+    return {queue: _deletion_words(change) for queue, change in of_queues.items() if change is not None}
+
+
+def _deletion(changes: Sequence[Change], server: str, ns: str, queue: str, at_ms: int) -> Change | None:
+    """Return the change that has deleted a queue shortly before a poll missed it; None if none of these has."""
     by_number = {change.change: change for change in changes}
     for change in reversed(changes):
         # An undo removes a queue that the undone change had created.
@@ -325,14 +332,26 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
         if cause is None or (change.undoes is None and change.name != DeleteQueue.name):
             continue
         name = cause.queue if cause.target is None else cause.target
-        is_of_it = (change.server, change.ns, name) == (event.server, event.ns, event.queue)
-        if is_of_it and (change.state is State.RUNNING or event.at_ms - change.at_ms <= _DELETED_MS):
-            undoes = "" if change.undoes is None else f", which undoes change {change.undoes}"
-            depth = event.details.get("depth")
-            held = "" if depth is None else f"; it held {plural(depth, 'message')} at the previous poll"
-            words = f"deleted by change {change.change}{undoes}{held}"
-            return replace(event, text=words, details={**event.details, "change": change.change})
-    return event
+        is_of_it = (change.server, change.ns, name) == (server, ns, queue)
+        if is_of_it and (change.state is State.RUNNING or at_ms - change.at_ms <= _DELETED_MS):
+            return change
+    return None
+
+
+def _deletion_words(change: Change) -> str:
+    undoes = "" if change.undoes is None else f", which undoes change {change.undoes}"
+    return f"deleted by change {change.change}{undoes}"
+
+
+def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
+    """Return the event of a deleted queue with the change that has just deleted it, if there is one."""
+    change = _deletion(changes, event.server, event.ns, event.queue or "", event.at_ms)
+    if change is None:
+        return event
+    depth = event.details.get("depth")
+    held = "" if depth is None else f"; it held {plural(depth, 'message')} at the previous poll"
+    details = {**event.details, "change": change.change}
+    return replace(event, text=f"{_deletion_words(change)}{held}", details=details)
 
 
 def event_of_change(change: Change) -> Event:

@@ -15,7 +15,7 @@ from redis import Redis
 from rsmq_tui import sqlite_file
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.model import Event
-from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.events.recorder import EventRecorder, deletions
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_EVERY_S
@@ -160,8 +160,13 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
         recorder.observe(await live.poll(), live)
         await undone(desk)
         queues.create_queue("mail")
-        recorder.observe(await live.poll(), live)
+        snapshot = await live.poll()
+        recorder.observe(snapshot, live)
         await until_async(lambda: "deleted" in kinds(recorder))
+        undo = {"parked": "deleted by change 2, which undoes change 1"}
+        assert deletions(tmp_path / "journal.sqlite", snapshot, ["parked", "mail"]) == undo
+        late = replace(snapshot, at_ms=snapshot.at_ms + 61_000)
+        assert deletions(tmp_path / "journal.sqlite", late, ["parked"]) == {}
         queues.delete_queue("mail")
         recorder.observe(await live.poll(), live)
         await until_async(lambda: kinds(recorder).count("deleted") == 2)

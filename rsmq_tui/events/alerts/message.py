@@ -37,7 +37,7 @@ _TITLES = {
 
 
 def gone_words(change: str) -> str:
-    """Say why queues no longer exist; ``change`` is what happened to their server, empty for nothing."""
+    """Say why queues no longer exist; ``change`` is what happened to them or to their server, empty if unknown."""
     return f"gone ({change or 'deleted, or lost with the server'})"
 
 
@@ -59,8 +59,8 @@ class Message:
     long the condition has held, or held, that of a verdict since before the verdict; the longest of all queues.
     ``reason`` is a sentence about the server. A summary has ``parts`` instead, the oldest first.
 
-    If the condition is over, ``is_gone`` is whether its queues no longer exist. ``change`` is what happened to their
-    server when it ended, empty for nothing.
+    If the condition is over, ``is_gone`` is whether its queues no longer exist. ``change`` is what happened to them, or
+    to their server, when it ended; empty for nothing.
     """
 
     rule: str

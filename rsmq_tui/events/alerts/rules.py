@@ -11,7 +11,7 @@ when the first queue is due.
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -35,6 +35,17 @@ _OLDEST, _RECEIVES = "oldest", "receive count"
 # Conditions on receive counts, of which each poll samples a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
 _FOREVER = 1 << 62
+# What a message says of queues that were deleted by changes of this program.
+DELETED_HERE = "deleted by rsmq-tui"
+
+Deletions = Callable[[Snapshot, Collection[str]], Mapping[str, str]]
+
+
+def unknown_deletions(snapshot: Snapshot, queues: Collection[str]) -> Mapping[str, str]:
+    """Return that it is not known what deleted any of these queues."""
+    return {}
+
+
 _due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
 
 
@@ -175,8 +186,8 @@ class _Now:
 class _Due(NamedTuple):
     """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time.
 
-    ``is_gone`` and ``change`` are those of ``Message``. ``changes`` is how often the condition of the first name
-    changed since it was reported last.
+    ``is_gone`` and ``change`` are those of ``Message``; ``deletions`` says by what those of the names were deleted that
+    were deleted from here. ``changes`` is how often the condition of the first name changed since it was reported last.
     """
 
     state: AlertState
@@ -185,6 +196,7 @@ class _Due(NamedTuple):
     lasts_ms: int
     is_gone: bool = False
     change: str = ""
+    deletions: Mapping[str, str] = {}
     changes: int = 0
 
 
@@ -212,9 +224,9 @@ class _Followed:
         # Since when the condition of names has been over, while their verdict still holds.
         self._over_ms: dict[str, int] = {}
         # The last poll in which the condition of names certainly held, if it is over or not known; and the queues among
-        # them that no longer exist.
+        # them that no longer exist, with what deleted them, empty if that is not known.
         self._held_ms: dict[str, int] = {}
-        self._gone: set[str] = set()
+        self._gone: dict[str, str] = {}
         self._polled_ms = -_FOREVER
         # Since when names have been muted, and were not reported.
         self._muted_ms: dict[str, int] = {}
@@ -247,7 +259,7 @@ class _Followed:
                 if not holds:
                     continue
                 known = self._conditions[name] = Hysteresis(reported=False)
-            self._gone.discard(name)
+            self._gone.pop(name, None)
             if not holds:
                 self._held_ms.setdefault(name, self._polled_ms)
             elif name not in self._over_ms:
@@ -268,10 +280,12 @@ class _Followed:
         for name, ms in began_ms.items():
             self._began_ms.setdefault(name, ms)
 
-    def lose(self, names: Set[str], now_ms: int) -> None:
-        """Record that queues no longer exist: they are in no trouble."""
+    def lose(self, names: Set[str], deletions: Mapping[str, str], now_ms: int) -> None:
+        """Record that queues no longer exist: they are in no trouble. ``deletions`` are what deleted some of them."""
+        # Those that are gone already keep what deleted them.
+        known = {name: self._gone.get(name) or deletions.get(name, "") for name in names}
         self.observe([(name, False) for name in sorted(names)], now_ms)
-        self._gone |= names
+        self._gone |= known
 
     def recover(self, over_ms: Mapping[str, int | None]) -> None:
         """Record since when the condition has been over for names whose verdict still holds; None for not over."""
@@ -303,8 +317,9 @@ class _Followed:
         elif self._is_time(now.ms):
             found = [self._tell(AlertState.FIRING, firing, now)] if firing else []
             for (is_gone, words), names in self._by_end(over, change).items():
+                deletions = {name: deletion for name in names if (deletion := self._gone.get(name))}
                 due = self._tell(AlertState.RESOLVED, names, now)
-                found.append(due._replace(is_gone=is_gone, change=words))
+                found.append(due._replace(is_gone=is_gone, change=words, deletions=deletions))
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms
@@ -353,13 +368,14 @@ class _Followed:
         return firing, over
 
     def _by_end(self, names: Iterable[str], change: ServerChange | None) -> dict[tuple[bool, str], list[str]]:
-        """Group names whose condition is over by whether their queue is gone, and what happened to the server then."""
+        """Group names whose condition is over by whether their queue is gone, and what happened to it or its server."""
         found: dict[tuple[bool, str], list[str]] = {}
         for name in names:
             end_ms, held_ms = self._conditions[name].changed_ms, self._held_ms.get(name, -_FOREVER)
             end_ms = self._over_ms.get(name, end_ms)
             is_cause = change is not None and change.from_ms <= end_ms and change.until_ms >= held_ms
-            found.setdefault((name in self._gone, change.words if change and is_cause else ""), []).append(name)
+            words = change.words if change and is_cause else ""
+            found.setdefault((name in self._gone, DELETED_HERE if self._gone.get(name) else words), []).append(name)
         return found
 
     def _is_time(self, now_ms: int) -> bool:
@@ -397,7 +413,7 @@ class _Followed:
             self._began_ms.pop(name, None)
             self._over_ms.pop(name, None)
             self._held_ms.pop(name, None)
-            self._gone.discard(name)
+            self._gone.pop(name, None)
 
 
 class Telling(NamedTuple):
@@ -411,13 +427,21 @@ class AlertRules:
     """Applies rules to the snapshots of any number of places; not safe for threads.
 
     ``store`` keeps the reported alerts. Without ``is_patient``, ``for`` and the wait for more queues do not apply: each
-    snapshot is the only one of its place.
+    snapshot is the only one of its place. ``deletions`` says, for queues that a snapshot misses, what deleted them.
     """
 
-    def __init__(self, rules: Sequence[Rule], store: AlertStore | None = None, *, is_patient: bool = True) -> None:
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        store: AlertStore | None = None,
+        *,
+        is_patient: bool = True,
+        deletions: Deletions = unknown_deletions,
+    ) -> None:
         self._rules = [_applied(rule, is_patient=is_patient) for rule in rules]
         self._store = store
         self._is_patient = is_patient
+        self._deletions = deletions
         self._contents = _contents_of(rules)
         self._checks = {rule.name: _check_of(rule.when) for rule in rules if rule.when.what not in OF_SERVERS}
         self._followed: dict[tuple[str, ...], _Followed] = {}
@@ -510,7 +534,8 @@ class AlertRules:
                 is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
                 others.append((queue.name, False if is_known else None))
             if changed is None:
-                followed.lose(names - {queue.name for queue in queues}, now.ms)
+                lost = names - {queue.name for queue in queues}
+                followed.lose(lost, self._deletions(snapshot, lost) if lost else {}, now.ms)
             followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
         ahead_ms = now.ms - at_ms
@@ -522,17 +547,17 @@ class AlertRules:
         due = followed.due(now, muted, change)
         present = {queue.name: queue for queue in queues} if due else {}
 
-        def affected(name: str, change: str) -> Affected:
-            queue = present.get(name)
+        def affected(name: str, due: _Due) -> Affected:
+            queue, change = present.get(name), due.change
             if queue is None:
-                return Affected(name, None, None, f"queue {gone_words(change)}")
+                return Affected(name, None, None, f"queue {gone_words(due.deletions.get(name, change))}")
             words = check.words(queue, at_ms, thresholds)
             return Affected(name, queue.verdict.value, queue.depth, f"{change}; {words}" if change else words)
 
         def message(each: _Due, names: Sequence[str]) -> Message:
             return Message(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, snapshot.ns,
-                tuple(affected(name, each.change) for name in names[:LISTED]), len(names),
+                tuple(affected(name, each) for name in names[:LISTED]), len(names),
                 each.lasts_ms if self._is_patient else None, is_gone=each.is_gone, change=each.change,
             )  # fmt: skip
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rsmq_tui.events.alerts.channels import ChannelError, Send, Write, sender
 from rsmq_tui.events.alerts.message import Message
-from rsmq_tui.events.alerts.rules import AlertRules
+from rsmq_tui.events.alerts.rules import AlertRules, Deletions, unknown_deletions
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
@@ -162,7 +162,8 @@ class AlertRunner:
     """Applies rules to snapshots, and sends the messages, from ``start`` to ``close``.
 
     ``write`` writes to the terminal, from any thread. ``on_message`` is called with each message, and ``muted`` returns
-    the queues of a place whose trouble is acknowledged, both in the thread of the rules. ``clock`` is the monotonic
+    the queues of a place whose trouble is acknowledged, both in the thread of the rules, as ``deletions`` is, which
+    returns what deleted queues that a snapshot misses. ``clock`` is the monotonic
     clock and ``wall_s`` the local one, both in seconds. ``store`` keeps the reported alerts; what another program has
     reported is sent to the terminal only.
     """
@@ -174,12 +175,13 @@ class AlertRunner:
         *,
         on_message: Callable[[Message], None] | None = None,
         muted: Callable[[Snapshot], Collection[str]] = lambda snapshot: (),
+        deletions: Deletions = unknown_deletions,
         store: AlertStore | None = None,
         is_patient: bool = True,
         clock: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        self._rules = AlertRules(alerts.rules, store, is_patient=is_patient)
+        self._rules = AlertRules(alerts.rules, store, is_patient=is_patient, deletions=deletions)
         self._store = store
         self._channels_of: Mapping[str, Sequence[str]] = {rule.name: rule.channels for rule in alerts.rules}
         used = {name: alerts.channels[name] for names in self._channels_of.values() for name in names

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,40 @@ def test_a_queue_that_is_gone_has_no_trouble() -> None:
     assert (message.state, message.as_json()["queues"][0]["reason"]) == (
         "resolved", "queue gone (deleted, or lost with the server)",
     )  # fmt: skip
+
+
+def test_queues_that_changes_of_this_program_have_deleted() -> None:
+    asked: list[set[str]] = []
+
+    def deletions(_: Snapshot, queues: Collection[str]) -> dict[str, str]:
+        asked.append(set(queues))
+        # The journal forgets, and so does not say it of what was asked about before.
+        return {} if len(asked) > 1 else {"a": "deleted by change 12", "b": "deleted by change 13"}
+
+    watched = Watched(rule(), deletions=deletions)
+    watched.poll(stalled("a"), stalled("b"), stalled("c"), s=20)
+
+    assert asked == []
+    watched.poll(state("c"))
+    assert asked == [{"a", "b"}]
+    watched.poll(state("c"), state("d"))
+    over = watched.poll(state("c"), s=100)
+    assert {message.title: message.text.removeprefix("redis://shop:6379/0 rsmq: ") for message in over} == {
+        "rsmq-tui: ended: stalled (2 queues gone: deleted by rsmq-tui)":
+            "2 queues: gone (deleted by rsmq-tui), after 20 s: a, b",
+        "rsmq-tui: resolved: stalled": "c: over, after 20 s",
+    }  # fmt: skip
+    reasons = [each.reason for each in over[0].queues]
+    assert reasons == ["queue gone (deleted by change 12)", "queue gone (deleted by change 13)"]
+
+
+def test_a_queue_that_such_a_change_has_deleted_names_it() -> None:
+    watched = Watched(rule(), deletions=lambda _, queues: dict.fromkeys(queues, "deleted by change 12"))
+    watched.poll(stalled(), s=20)
+
+    (message,) = watched.poll(s=100)
+    assert message.title == "rsmq-tui: ended: stalled (1 queue gone: deleted by rsmq-tui)"
+    assert message.text.endswith("rsmq: orders: queue gone (deleted by change 12), after 20 s")
 
 
 def test_a_server_is_gone_when_none_of_its_places_answers() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing, closing
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from rsmq_tui.events.alerts.runner import AlertRunner
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import KnownError, KnownStore
-from rsmq_tui.events.recorder import EventRecorder
+from rsmq_tui.events.recorder import EventRecorder, deletions
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import date_clock, plural, printable
@@ -180,7 +181,12 @@ async def _go_on(
 
     recorder = EventRecorder(state_folder())
     runner = AlertRunner(
-        alerts, _terminal(), on_message=print_message, muted=recorder.muted, store=AlertStore(state_folder())
+        alerts,
+        _terminal(),
+        on_message=print_message,
+        muted=recorder.muted,
+        deletions=partial(deletions, state_folder() / "journal.sqlite"),
+        store=AlertStore(state_folder()),
     )
     recorder.start()
     runner.start()
