@@ -21,7 +21,7 @@ from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of,
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
-from rsmq_tui.monitor.text import clock, plural, printable
+from rsmq_tui.monitor.text import clock, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
@@ -193,7 +193,7 @@ async def tell_what_was_interrupted(triage: ChangeService) -> None:
 
 
 def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> str:
-    named = triage.server if queue is None else f"{printable(queue)} on {triage.server}"
+    named = triage.server if queue is None else f"{printable_name(queue)} on {triage.server}"
     cause = error.__cause__
     # The journal is a file here: no server has refused anything.
     where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named

@@ -16,7 +16,7 @@ from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import LivePoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import count, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, QueueReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
@@ -224,7 +224,7 @@ class _RsmqPlace(KindPlace):
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
             hint = f"; a Redis List is written list:{queue}" if ":" in queue else ""
-            raise UsageError(f"{queue} on {self.server}: {no_queue_words(self.ns)}{hint}")
+            raise UsageError(f"{printable_name(queue)} on {self.server}: {no_queue_words(self.ns)}{hint}")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415
@@ -316,7 +316,7 @@ class _ListPlace(KindPlace):
         if (await self.source.peek(PageRequest(queue, count=1))).depth:
             return
         if queue not in self.profile.lists:
-            raise UsageError(f"{queue} on {self.server}: {NO_LIST}; {LISTS_HINT}")
+            raise UsageError(f"{printable_name(queue)} on {self.server}: {NO_LIST}; {LISTS_HINT}")
         # A list that is watched by its key is a queue even while it is empty.
         say(f"{printable(queue)} is empty now: Redis deletes a list with its last item")
 

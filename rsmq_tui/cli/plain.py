@@ -23,7 +23,16 @@ from rsmq_tui.events.model import Event, EventKind
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, reason
-from rsmq_tui.monitor.text import ASCII_SIGNS, count, duration, escape_beyond, plural, short_clock, show_in_zone
+from rsmq_tui.monitor.text import (
+    ASCII_SIGNS,
+    count,
+    duration,
+    escape_beyond,
+    plural,
+    printable_name,
+    short_clock,
+    show_in_zone,
+)
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:
@@ -209,12 +218,12 @@ class PlainOverview:
         oldest_ms = queue.oldest_ready_age_ms(at_ms)
         if oldest_ms is not None:
             parts.append(f"oldest {duration(oldest_ms)}")
-        place = f" on {self._name}" if self._name else ""
-        return f"{queue.verdict} {queue.name}{place}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
+        named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
+        return f"{queue.verdict} {named}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
 
     def _event(self, event: Event, at_ms: int) -> str:
         # Any of its places may find what happened to the server.
         of_many = self._name if event.ns else self._server_name
-        about = of_many or event.server if event.queue is None else event.queue
+        about = of_many or event.server if event.queue is None else printable_name(event.queue)
         place = f" on {self._name}" if self._name and event.queue is not None else ""
         return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}"

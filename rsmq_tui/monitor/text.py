@@ -226,6 +226,14 @@ def printable(text: str, limit: int | None = None) -> str:
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+NO_NAME = "(no name)"
+
+
+def printable_name(queue: str, limit: int | None = None) -> str:
+    """Make the name of a queue printable, as ``printable`` does; an empty one, as other clients may write, is said."""
+    return printable(queue, limit) or NO_NAME
+
+
 # What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
 ASCII_SIGNS = {
     sign: replacement

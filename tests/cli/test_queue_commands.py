@@ -1,5 +1,6 @@
 """`rsmq-tui queues`: listed in one look; made, changed, emptied and removed only with --yes, and undone."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,16 @@ def test_refused(arguments: list[str], words: str, command: Command, orders: Rsm
         (line,) = done.err.splitlines()
         assert words.replace("redis://SERVER", redis_url.rstrip("/").removesuffix("/0")) in line
     assert keys() == before
+
+
+def test_a_queue_with_an_empty_name_is_shown_as_such(command: Command, orders: Rsmq, client: Redis) -> None:
+    for arguments in ["messages", "get", "", "x"], ["messages", "delete", "", "--all"], ["who", ""]:
+        assert command(*arguments).err.startswith("rsmq-tui: (no name) on redis://")
+    client.sadd("rsmq:QUEUES", "")
+    client.hset("rsmq::Q", mapping={"vt": 30, "delay": 0, "maxsize": 65536})
+    client.zadd("rsmq:", {"x": 1})
+    assert re.search(r"broken .*  \(no name\)$", command("queues", "list", terminal=True).text, re.MULTILINE)
+    assert "CRITICAL: (no name): " in command("check").text
 
 
 def test_list(command: Command, orders: Rsmq, client: Redis) -> None:

@@ -46,6 +46,12 @@ async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
             assert " ".join(_row(pilot, row.split()[2])) == row
 
 
+async def test_a_queue_with_an_empty_name_is_shown_as_such(source: ScriptedSource) -> None:
+    async with opened(source, size=WIDE) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("", ready=3)]))
+        assert "(no name)" in "".join(lines_of(table_of(pilot)))
+
+
 async def test_what_is_unknown_is_a_dash_and_never_a_zero(source: ScriptedSource) -> None:
     async with opened(source, size=WIDE) as pilot:
         why = "its vt is not a number: x"

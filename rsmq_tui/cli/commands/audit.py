@@ -19,7 +19,7 @@ from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.messages.peek import PeekError
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import count, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Fix
@@ -288,7 +288,7 @@ class _Printer:
             if (ns, finding.queue) != self._place:
                 if self._place is not None:
                     print_words("")
-                print_words((finding.queue or "(no name)") + (self._where(ns) if self._names_ns else ""))
+                print_words(printable_name(finding.queue) + (self._where(ns) if self._names_ns else ""))
                 self._place = (ns, finding.queue)
             self._print_words(finding)
 

@@ -59,7 +59,7 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, P
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
-from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, size
+from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, printable_name, size
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.triage import actions
@@ -135,7 +135,7 @@ def _reading(named: QueueArgument) -> Iterator[None]:
         # Errors of writing to stdout are not errors of the server.
         if isinstance(error, OSError) and error.errno in (errno.EPIPE, *UNWRITABLE):
             raise
-        raise UsageError(f"{printable(named.queue)} on {named.place.server}: {explain(error)}") from error
+        raise UsageError(f"{printable_name(named.queue)} on {named.place.server}: {explain(error)}") from error
 
 
 class _Queues:
@@ -431,7 +431,7 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
     """Print one whole message; False if it is not there, or its body is too long."""
     queue, place = named
     if view.row is None:
-        say(f"{queue} on {place.server}: no message {printable(id)}; it may have been deleted")
+        say(f"{printable_name(queue)} on {place.server}: no message {printable(id)}; it may have been deleted")
         return False
     is_whole = view.body is not None or not view.size
     if not is_whole:

@@ -37,7 +37,7 @@ from rsmq_tui.cli.places import poll_all, waiting
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
-from rsmq_tui.monitor.text import count, duration, seconds
+from rsmq_tui.monitor.text import count, duration, printable_name, seconds
 from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes, reference
@@ -142,7 +142,8 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
     for queue, snapshot in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
         times = duration(queue.ready_for_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
-        names = (snapshot.ns, queue.name) if len(namespaces) > 1 else (queue.name,)
+        name = printable_name(queue.name)
+        names = (snapshot.ns, name) if len(namespaces) > 1 else (name,)
         table.print(queue.verdict, *counts, *times, *names)
     if not queues:
         where = " or ".join(sorted(namespaces))

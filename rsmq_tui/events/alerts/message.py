@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rsmq_tui.monitor.text import count, duration, plural, printable
+from rsmq_tui.monitor.text import count, duration, plural, printable, printable_name
 from rsmq_tui.profiles.alerts import TROUBLE
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
@@ -118,7 +118,7 @@ class Message:
             # The reason of most verdicts says for how long.
             says_how_long = lasted and lasted.removeprefix(",") in affected.reason
             words = affected.reason if says_how_long else f"{affected.reason}{lasted}"
-            return f"{printable(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
+            return f"{printable_name(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
         names = ", ".join(map(self._named, self.queues[:_NAMED]))
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
         if self.is_gone:
@@ -130,7 +130,7 @@ class Message:
         return f"{plural(self.count, 'queue')}: {what}: {names}{more}"
 
     def _named(self, affected: Affected) -> str:
-        name = printable(affected.queue, _NAME_MAX)
+        name = printable_name(affected.queue, _NAME_MAX)
         has_verdict = self.when == TROUBLE and self.state is not AlertState.RESOLVED and affected.verdict
         return f"{name} ({affected.verdict})" if has_verdict else name
 

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from rsmq_tui.monitor import PeekError, Snapshot
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import NO_NAME, count, plural, printable
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -37,7 +37,7 @@ def _severity(finding: "Finding", _: None) -> Piece:
 
 FINDING_COLUMNS: tuple[Column["Finding", None], ...] = (
     Column("severity", "SEVERITY", 9, _severity),
-    Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or "(no name)", "strong"), most=32),
+    Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or NO_NAME, "strong"), most=32),
     Column("what", "WHAT", 20, lambda finding, _: (finding.what, ""), grow=True),
     Column("fix", "FIX", 8, lambda finding, _: (_fix(finding), "muted"), drop=1),
 )

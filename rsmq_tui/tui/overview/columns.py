@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
-from rsmq_tui.monitor.text import compact, count, duration, net, rate, short_clock
+from rsmq_tui.monitor.text import NO_NAME, compact, count, duration, net, rate, short_clock
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
@@ -63,7 +63,7 @@ def _name(queue: QueueState, context: QueueContext) -> Piece:
         # The number comes first: a long name is cut off at its end.
         return f"{sign} {count(len(queue.members))} {queue.name}…", "strong"
     mark = f"{FAVOURITE} " if queue.key in context.favourites else "  " if queue.key in context.members else ""
-    return mark + queue.name, "strong"
+    return mark + (queue.name or NO_NAME), "strong"
 
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, zone_words
+from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, printable_name, zone_words
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
@@ -64,10 +64,14 @@ def _where(event: "Event") -> tuple[str, str, str | None]:
     return event.server, event.ns, event.queue
 
 
+def _queue(event: "Event") -> str:
+    return "" if event.queue is None else printable_name(event.queue)
+
+
 _COLUMNS: tuple[Column["Event", EventContext], ...] = (
     Column("time", "TIME", 8, _when, grow=True),
     Column("server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, most=28, middle=True),
-    Column("queue", "QUEUE", 8, lambda event, _: (event.queue or "", "strong"), grow=True, most=24),
+    Column("queue", "QUEUE", 8, lambda event, _: (_queue(event), "strong"), grow=True, most=24),
     # The sentence shows the kind of the event.
     Column("what", "WHAT", 20, lambda event, _: (event.text, _TEXT_TOKENS[event.severity.value]), grow=True),
 )
@@ -278,7 +282,7 @@ class LastEvents(Painted):
         return [self.clipped(self._pieces(event)) for event in reversed(self._events)]
 
     def _pieces(self, event: "Event") -> list[Piece]:
-        where = event.server if event.queue is None else event.queue
+        where = _queue(event) or event.server
         dashboard = dashboard_of(self.app)
         when, _ = _when(event, EventContext(self._at_ms, dashboard.clock_times))
         return [

@@ -109,6 +109,16 @@ def test_what_is_over_at_the_moment_is_not_told() -> None:
     assert message.state == "firing"
 
 
+def test_a_queue_with_an_empty_name_is_named_as_such() -> None:
+    watched = Watched(rule("trouble"))
+
+    (message,) = watched.poll(stalled(""), s=_GROUP_S + 1)
+    assert message.text.startswith("redis://shop:6379/0 rsmq: (no name): stalled: 12 messages ready")
+    watched = Watched(rule("trouble"))
+    (message,) = watched.poll(stalled(""), stalled("a"), s=_GROUP_S + 1)
+    assert message.text.endswith(": (no name) (stalled), a (stalled)")
+
+
 def test_the_queues_of_one_message_have_their_verdicts() -> None:
     watched = Watched(rule("trouble"))
     poisoned = state("mail", Verdict.POISONED, depth=3, poison=2, highest_rc=7, since_ms=NOON_MS)

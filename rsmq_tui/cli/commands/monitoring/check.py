@@ -18,7 +18,7 @@ from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
 from rsmq_tui.monitor.model import QueueState
-from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.text import plural, printable, printable_name
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -225,8 +225,8 @@ def _counts(found: Sequence[Checked]) -> str:
 
 
 def _problem_words(name: str, checked: Checked, problem: Problem) -> str:
-    what = checked.server if problem.queue is None else problem.queue
-    return _plain(f"{_at(name)}{printable(what)}: {problem.text}")
+    what = checked.server if problem.queue is None else printable_name(problem.queue)
+    return _plain(f"{_at(name)}{what}: {problem.text}")
 
 
 def _at(name: str) -> str:

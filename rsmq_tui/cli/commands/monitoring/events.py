@@ -16,7 +16,7 @@ from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.text import date_clock, is_named, printable
+from rsmq_tui.monitor.text import date_clock, is_named, printable, printable_name
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
@@ -158,4 +158,4 @@ class _EventTable:
 
 
 def _queue(event: Event) -> str:
-    return str(event.as_json()["queue"] or "")
+    return "" if event.queue is None else printable_name(str(event.as_json()["queue"]))
