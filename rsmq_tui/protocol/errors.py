@@ -33,22 +33,27 @@ _MESSAGES = {
 class RsmqError(Exception):
     """An operation that the protocol refuses.
 
-    ``code`` is the canonical client's ``err.name`` (rsmq 0.12.4) and ``str(error)`` its ``err.message``. One code is
-    ours, ``wrongType``: a key of the queue holds a type that RSMQ never writes (the server's WRONGTYPE).
+    ``code`` is the canonical client's ``err.name`` (rsmq 0.12.4) and ``str(error)`` its ``err.message``, followed by a
+    ``reason`` of ours if there is one. ``item`` is the canonical name of the argument that is refused, such as
+    ``qname``; empty for none. One code is ours, ``wrongType``: a key of the queue holds a type that RSMQ never writes
+    (the server's WRONGTYPE).
     """
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str, item: str = "", reason: str = "") -> None:
+        super().__init__(f"{message}: {reason}" if reason else message)
         self.code = code
+        self.item = item
+        self.reason = reason
+        self._message = message
 
-    def __reduce__(self) -> tuple[type["RsmqError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["RsmqError"], tuple[str, str, str, str]]:
         """Support pickling, by which Spark and multiprocessing pass exceptions on."""
-        return type(self), (self.code, str(self))
+        return type(self), (self.code, self._message, self.item, self.reason)
 
 
-def rsmq_error(code: str, *, item: str = "", low: int = 0, high: int = 0) -> RsmqError:
+def rsmq_error(code: str, *, item: str = "", low: int = 0, high: int = 0, reason: str = "") -> RsmqError:
     """Build the error of that canonical code, with the canonical message filled in."""
-    return RsmqError(code, _MESSAGES[code].format(item=item, low=low, high=high))
+    return RsmqError(code, _MESSAGES[code].format(item=item, low=low, high=high), item, reason)
 
 
 _STRUCK = "***"

@@ -8,7 +8,7 @@ that are not 32 letters, digits or colons, although it receives them, so that su
 
 import re
 
-from rsmq_tui.protocol.errors import RsmqError, rsmq_error
+from rsmq_tui.protocol.errors import rsmq_error
 from rsmq_tui.protocol.keys import QUEUE_FIELDS, name_bytes
 
 SECONDS_MAX = 9_999_999
@@ -29,7 +29,7 @@ def queue_name(name: object) -> str:
     if not isinstance(name, str) or not _QUEUE_NAME.fullmatch(name):
         raise rsmq_error("invalidFormat", item="qname")
     if name == _INDEX_NAME:
-        raise RsmqError("invalidFormat", "Invalid qname format: QUEUES is the name of the index of all queues")
+        raise rsmq_error("invalidFormat", item="qname", reason="QUEUES is the name of the index of all queues")
     return name
 
 
@@ -47,11 +47,11 @@ def message_id(value: object) -> bytes:
     try:
         raw = name_bytes(value)
     except UnicodeEncodeError as error:
-        raise RsmqError("invalidFormat", "Invalid id format: it contains a lone surrogate") from error
+        raise rsmq_error("invalidFormat", item="id", reason="it contains a lone surrogate") from error
     if len(raw) > ID_BYTES_MAX:
-        raise RsmqError("invalidFormat", f"Invalid id format: it is longer than {ID_BYTES_MAX:,} bytes")
+        raise rsmq_error("invalidFormat", item="id", reason=f"it is longer than {ID_BYTES_MAX:,} bytes")
     if raw in QUEUE_FIELDS:
-        raise RsmqError("invalidFormat", f"Invalid id format: {value} is the name of a field of the queue")
+        raise rsmq_error("invalidFormat", item="id", reason=f"{value} is the name of a field of the queue")
     return raw
 
 

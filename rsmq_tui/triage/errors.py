@@ -13,8 +13,6 @@ _NO_PERMISSION = (
     "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
     "namespace, or start with --read-only"
 )
-# The canonical client's message does not say what a name may contain.
-_INVALID_NAME = "Invalid qname format"
 
 
 class TriageError(Exception):
@@ -47,7 +45,8 @@ def explained() -> Iterator[None]:
 
 def explain(error: Exception) -> str:
     """Return the text of an expected error, in one line."""
-    if isinstance(error, RsmqError) and str(error) == _INVALID_NAME:
+    if isinstance(error, RsmqError) and error.item == "qname" and not error.reason:
+        # The canonical message does not say what a name may contain.
         return f"{error}: a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _"
     if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
         return printable(str(error), SENTENCE_MAX)

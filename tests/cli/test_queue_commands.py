@@ -66,6 +66,7 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
         (["delete", "nope"], "no such queue in namespace rsmq"),
         (["purge", "nope"], "no such queue in namespace rsmq"),
         (["create", "bad name"], "Invalid qname format: a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _"),
+        (["create", ""], "(no name) on redis://SERVER/0: No qname supplied: a name has 1 to 160 characters"),
         (["create", "x", "--maxsize", "5"], "maxsize must be between 1024 and 65536"),
         (["delete", "QUEUES"], "QUEUES is the name of the index"),
     ],

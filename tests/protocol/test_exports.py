@@ -8,6 +8,7 @@ import pytest
 
 from rsmq_tui import protocol
 from rsmq_tui.protocol import AsyncRsmq, Rsmq, RsmqError
+from rsmq_tui.protocol.errors import rsmq_error
 
 OPERATIONS = {
     "list_queues",
@@ -76,6 +77,9 @@ def test_only_the_asyncio_client_has_coroutines(name: str) -> None:
 
 
 def test_an_error_survives_pickling() -> None:
+    name = pickle.loads(pickle.dumps(rsmq_error("invalidFormat", item="qname", reason="it is odd")))
+    assert (name.code, str(name)) == ("invalidFormat", "Invalid qname format: it is odd")
+    assert (name.item, name.reason) == ("qname", "it is odd")
     error = pickle.loads(pickle.dumps(RsmqError("queueNotFound", "Queue not found")))
 
     assert (error.code, str(error)) == ("queueNotFound", "Queue not found")

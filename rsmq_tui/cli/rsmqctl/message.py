@@ -387,6 +387,6 @@ def _calls_on_id(server: Server, options: Options, beginning: str, changing: str
             if error.code in ("invalidFormat", "missingParameter"):
                 # The original first reports a missing queue.
                 server.refuse_missing(options.name)
-                if "qname" not in str(error):
+                if error.item != "qname":
                     raise FailedError(beginning) from error
             raise

@@ -131,13 +131,12 @@ def _print_places(error: BaseException) -> None:
 
 def refused(beginning: str, queue: str, error: RsmqError) -> FailedError:
     """Return the error for what the protocol refuses, after the beginning of its sentence."""
-    if error.code in ("invalidFormat", "missingParameter") and "qname" in str(error):
+    if error.item == "qname":
         named = "" if beginning.endswith(f": {shown(queue)}") else f" {shown(queue)}:"
         unless = ", and is not QUEUES" if queue == "QUEUES" else ""
         return FailedError(f"{beginning}:{named} a queue's name has 1 to 160 letters, digits, _ and -{unless}")
-    words = str(error)
-    item = words.split(" ", 1)[0]
-    return FailedError(f"{beginning}: {_REASONS.get(error.code) or _REASONS.get(f'{error.code} {item}') or words}")
+    why = _REASONS.get(error.code) or _REASONS.get(f"{error.code} {error.item}") or str(error)
+    return FailedError(f"{beginning}: {why}")
 
 
 def shown(text: str) -> str:
