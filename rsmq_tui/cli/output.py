@@ -7,7 +7,7 @@ import sys
 import time
 import unicodedata
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.local_clock import now_ms
@@ -31,7 +31,12 @@ def wants_json(options: Options) -> bool:
 
 def has_screen() -> bool:
     """Return whether there is a terminal for the dashboard, or a page of `rsmq-tui serve`."""
-    return "TEXTUAL_DRIVER" in os.environ or (sys.stdin.isatty() and sys.stdout.isatty())
+    return "TEXTUAL_DRIVER" in os.environ or (is_terminal(sys.stdin) and sys.stdout.isatty())
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is a terminal; one that was closed before the start is None."""
+    return stream is not None and stream.isatty()
 
 
 def print_json(value: object) -> None:

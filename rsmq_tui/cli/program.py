@@ -30,6 +30,13 @@ def run_program(name: str, module: str, completion: str, arguments: Sequence[str
     ``completion`` is the module whose ``complete`` answers a shell, and ``exit_unwritable`` the status for output that
     cannot be written.
     """
+    if sys.stderr is None:
+        # Otherwise errors would be printed on stdout, and the first file that is opened would be stderr of C libraries.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - it stays open
+    if sys.stdout is None:
+        # What is done must be told: a message that is received or popped would be lost.
+        print(f"{name}: standard output is closed: nothing was done", file=sys.stderr)
+        return exit_unwritable
     if arguments is not None:
         return _run(name, module, completion, list(arguments), exit_unwritable)
     statuses: list[int] = []
@@ -99,6 +106,10 @@ def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> i
             return int(program.invoke(ctx) or 0)
     except click.exceptions.Exit as ended:
         return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        # The help itself, which quotes nothing.
+        print(error.format_message(), file=sys.stderr)
+        return EXIT_USAGE
     except click.UsageError as error:
         text = StringIO()
         error.show(text)

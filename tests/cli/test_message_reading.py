@@ -147,6 +147,7 @@ def test_get_what_is_not_there(command: Command, orders: Rsmq, client: Redis) ->
     done = command("messages", "get", "orders", "nope\x1b[2J", id)
     assert (done.status, len(done.lines)) == (1, 1)
     assert re.fullmatch(r"rsmq-tui: orders on redis://\S+: no message nope␛\[2J; .*\n", done.err)
+    assert len(command("messages", "get", "orders", "x" * 100_000).err) < 1_000
 
 
 def test_raw_bytes_are_not_for_a_terminal(command: Command, orders: Rsmq) -> None:

@@ -14,7 +14,7 @@ from rsmq_tui import __version__
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import READ_ONLY_VARIABLE, guarded
-from rsmq_tui.cli.output import ProgressLine, print_json, print_words
+from rsmq_tui.cli.output import ProgressLine, is_terminal, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
 from rsmq_tui.cli.places import KindPlace, places_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
@@ -178,8 +178,8 @@ async def _findings(place: KindPlace, timeout_s: float) -> list[Finding]:
 
 def _terminal() -> Terminal:
     size = shutil.get_terminal_size()
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return Terminal(is_terminal, size.columns, size.lines, sys.stdout.encoding or "", dict(os.environ))
+    has_both = is_terminal(sys.stdin) and sys.stdout.isatty()
+    return Terminal(has_both, size.columns, size.lines, sys.stdout.encoding or "", dict(os.environ))
 
 
 def _versions() -> list[Finding]:

@@ -59,7 +59,7 @@ from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, P
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
-from rsmq_tui.monitor.text import UNKNOWN, clock, count, duration, plural, printable, printable_name, size
+from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, count, duration, plural, printable, printable_name, size
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.triage import actions
@@ -431,7 +431,8 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
     """Print one whole message; False if it is not there, or its body is too long."""
     queue, place = named
     if view.row is None:
-        say(f"{printable_name(queue)} on {place.server}: no message {printable(id)}; it may have been deleted")
+        which = printable(id, SENTENCE_MAX)
+        say(f"{printable_name(queue)} on {place.server}: no message {which}; it may have been deleted")
         return False
     is_whole = view.body is not None or not view.size
     if not is_whole:
@@ -727,6 +728,8 @@ def _bodies(options: Options) -> tuple[bytes, ...]:
 
 
 def _content(name: str) -> bytes:
+    if name == "-" and sys.stdin is None:
+        raise UsageError("standard input is closed: there is no body to send")
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

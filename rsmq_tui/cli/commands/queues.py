@@ -16,6 +16,7 @@ from rsmq_tui.cli.output import (
     ProgressLine,
     Table,
     fields_json,
+    is_terminal,
     print_json,
     print_words,
     queue_as_json,
@@ -190,7 +191,7 @@ def who(options: Options) -> int:
     """Print who works on a queue; raises ``UsageError``."""
     named = queue_of(options, profile_of(options))
     is_agreed: bool = options.yes
-    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
+    if not is_agreed and is_terminal(sys.stdin) and sys.stdout.isatty():
         say(COST)
         try:
             is_agreed = click.confirm("Watch?", err=True)

@@ -10,10 +10,6 @@ from rsmq_tui.cli.program import run_program
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; the help lists them."""
-    if sys.stdout is None:
-        # A message that is received or popped must be printed.
-        print("rsmqctl: standard output is closed: nothing was done", file=sys.stderr)
-        return EXIT_FAILED
     module = "rsmq_tui.cli.rsmqctl.parsing"
     return run_program("rsmqctl", module, COMPLETION, arguments, exit_unwritable=EXIT_FAILED)
 
