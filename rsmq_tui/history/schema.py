@@ -139,6 +139,7 @@ evicted_keys: whole: keys that it has evicted since its start, like run_id
 memory_soonest_ms: whole: in the row of the poll itself, when the memory of the server would be full at its recent
     growth, at the earliest; null if it does not grow towards its limit, if that is unknown, and in older files
 memory_latest_ms: whole: the same, at the latest; null if that is more than a day ahead
+since_depth: whole: of a growing queue, the depth at since_ms; null if unknown, and in older files
 """,
     MESSAGES: f"""\
 at_ms: whole: when the message was read

@@ -62,7 +62,8 @@ class QueueState(NamedTuple):
     ``BUCKET_MS`` if it did not. ``oldest_ready_ms`` is when the first ready message was sent, or became visible if its
     id carries no time: its age is the snapshot's time minus this.
     ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time. ``since_ms`` is when the
-    condition of the verdict began. ``place`` names the server if there are several, and is empty otherwise.
+    condition of the verdict began; of a growing queue, ``since_depth`` is the depth then. ``place`` names the server if
+    there are several, and is empty otherwise.
 
     ``idle_since_ms`` is the start of the time in which messages are ready and none is received (for a list, taken), as
     far as is known. ``since_ms`` may be earlier: the condition may have held several times.
@@ -121,6 +122,7 @@ class QueueState(NamedTuple):
     is_idle_longer: bool = False
     times: FlightTimes | None = None
     limit: Limit | None = None
+    since_depth: int | None = None
 
     @property
     def key(self) -> str:

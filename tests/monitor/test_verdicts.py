@@ -414,11 +414,60 @@ class TestGrowing:
 
         assert first_at(watched, flow, Verdict.GROWING, seconds=300, sent=10, received=30, deleted=30) is None
 
-    def test_with_messages_that_are_hidden(self) -> None:
+    @pytest.mark.parametrize("rate", [0, 5])
+    def test_not_by_messages_with_a_delay_of_their_own(self, rate: int) -> None:
+        watched, flow, verdicts = Scripted(), Flow(), set()
+        # Beside those that are delayed for longer, some are received and deleted at once.
+        for second in range(600):
+            flow.move(sent=2 + rate, received=rate, deleted=rate)
+            flow.hidden += 2
+            state = watched.poll_one(flow.row())
+            verdicts.add(state.verdict)
+            assert state.drain is Drain.EMPTY, second
+        assert verdicts <= {Verdict.WATCHING, Verdict.OK}
+
+    def test_by_messages_that_become_due_faster_than_they_are_deleted(self) -> None:
+        watched, flow = Scripted(), Flow()
+        for _ in range(130):
+            # Half of what is sent is delayed for longer.
+            flow.move(sent=20, received=4, deleted=4)
+            flow.hidden += 10
+            state = watched.poll_one(flow.row())
+        assert (state.verdict, state.ready) == (Verdict.GROWING, 130 * 6)
+
+    @pytest.mark.parametrize("noise", [0, 2])
+    def test_lasts_from_its_lowest_depth_to_its_highest(self, noise: int) -> None:
+        watched, flow = Scripted(), Flow(sent=7)
+        states = []
+        for second in range(900):
+            sent = 8 if 400 <= second < 700 else 3
+            flow.move(sent=sent + noise * (second % 2), received=3, deleted=3 + noise * (second % 2))
+            states.append(watched.poll_one(flow.row()))
+        began_ms, ended_ms = START_MS + 400_000, START_MS + 700_000
+        growing = [state for state in states if state.verdict is Verdict.GROWING]
+        lasted = [(state.since_ms, state.pending_since_ms) for state in growing if state.pending_since_ms is not None]
+
+        # Buckets are 5 s apart.
+        assert lasted
+        assert all(abs((since or 0) - began_ms) <= 5_000 for since, _ in lasted)
+        assert all(abs(until - ended_ms) <= 5_000 for _, until in lasted)
+        assert {state.since_depth for state in growing} <= set(range(7, 7 + 5 * 5))
+        assert {state.since_depth for state in states if state.verdict is not Verdict.GROWING} == {None}
+
+    def test_ends_when_the_queue_is_emptied(self) -> None:
+        watched, flow = Scripted(), Flow()
+        watched.run(flow, seconds=300, sent=10, received=5, deleted=5)
+        flow.move(deleted=flow.depth)
+        states = [watched.run(flow, seconds=1) for _ in range(31)]
+
+        assert [state.verdict for state in states] == [Verdict.GROWING] * 30 + [Verdict.OK]
+        assert abs((states[0].pending_since_ms or 0) - START_MS - 300_000) <= 5_000
+
+    def test_with_messages_that_are_received_and_not_deleted(self) -> None:
         watched = Scripted()
         flow = Flow()
         for _ in range(130):
-            flow.move(sent=10)
+            flow.move(sent=10, received=10)
             flow.hidden = flow.depth
             state = watched.poll_one(flow.row())
 

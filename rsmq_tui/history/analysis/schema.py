@@ -139,6 +139,7 @@ pending_since_ms: whole: in the last sample, for a trouble, the time since which
     holds, in older tables, and if older files do not say
 created_ms: whole: when the queue was created, in the first sample; a queue that was created at another time is another
     one; null for lists and polls, and in older tables
+since_depth: whole: of a growing queue, depth at since_ms, in the first sample; null if unknown, and in older tables
 """,
     SERVER_RUNS: f"""\
 {_PLACE}\

@@ -165,6 +165,7 @@ class ListTracker(Tracker):
             None, None, 0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
             net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
             self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer, limit=limit,
+            since_depth=judged.since_depth,
         )
         # fmt: on
         return self.state

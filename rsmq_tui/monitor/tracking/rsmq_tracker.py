@@ -6,7 +6,7 @@ from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.model import QueueState, Verdict
 from rsmq_tui.monitor.text import plural
-from rsmq_tui.monitor.tracking.series import STILL, Sample, Trend, or_none, or_unknown
+from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, References, Tracker
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
@@ -88,7 +88,7 @@ class QueueTracker(Tracker):
         self._follow(sample, due_ms, never_received=totalrecv == 0)
         earlier, before_trend = self._rates_from(references, sample)
         rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
-        grows = rates is not None and rates.arrivals_s > rates.deletes_s
+        grows = self._grows(earlier, sample, rates)
         measured_ms = at_ms - earlier.at_ms
         growth_known_ms = self._growth_known(sample, measured_ms, grows=grows) if self._growth_known_ms else 0
         idle_since_ms = self._idle_since_ms()
@@ -109,7 +109,7 @@ class QueueTracker(Tracker):
             judged = OK
         else:
             judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
-        drain, drain_s = drain_of(ready, trend, rates, judged, limits)
+        drain, drain_s = drain_of(ready, trend, rates, judged, limits, self._backlog_s(before_trend, sample))
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still, drain_s=drain_s)
         until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
@@ -162,8 +162,16 @@ class QueueTracker(Tracker):
             self._is_idle_longer,
             self.look.times if hidden else None,
             limit,
+            judged.since_depth,
         )
         return self.state
+
+    def _grows(self, earlier: Sample, sample: Sample, rates: Rates | None) -> bool:
+        is_more = rates is not None and rates.arrivals_s > rates.deletes_s
+        return is_more and self._backlog_since(earlier, sample) > 0
+
+    def _backlog_s(self, earlier: Sample, sample: Sample) -> float:
+        return 1000 * self._backlog_since(earlier, sample) / max(1, sample.at_ms - earlier.at_ms)
 
     def _remember(self) -> tuple[int, ...]:
         found = self.look.found

@@ -180,6 +180,16 @@ class Sample(NamedTuple):
         """Return the change of the depth per second for a queue without rates, else None."""
         return None
 
+    def backlog_since(self, earlier: "Sample") -> int:
+        """Return by how much the messages that consumers have to deal with have increased at most.
+
+        Messages that wait for a delay of their own are none of these. They are hidden, as those in flight are, but
+        no receive hid them.
+        """
+        grown, received = self.depth - earlier.depth, self.totalrecv - earlier.totalrecv
+        deleted = self.totalsent - earlier.totalsent - grown
+        return min(grown, self.ready - earlier.ready + max(0, received - deleted))
+
 
 # Stands for the sample of a queue that could not be read.
 NO_SAMPLE = (_NAN,) * 5
@@ -198,6 +208,10 @@ class ListSample(Sample):
         """Return the change of the depth per second, or None if no time passed between the two."""
         elapsed_s = (self.at_ms - earlier.at_ms) / 1000
         return (self.depth - earlier.depth) / elapsed_s if elapsed_s > 0 else None
+
+    def backlog_since(self, earlier: Sample) -> int:
+        """Return the change of the depth: items have no delay."""
+        return self.depth - earlier.depth
 
 
 # A bucket of a queue holds depth, ready, totalsent and totalrecv; its peaks are the highest ready and hidden counts.
@@ -309,11 +323,10 @@ class QueueSeries:
             return None
         return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
 
-    def backlog_between(self, after_ms: int, before_ms: int, *, of_ready: bool) -> tuple[list[int], list[float]]:
-        """Return the times of the buckets between two times, both excluded, and the depths or ready counts in them."""
-        start, stop = bisect_right(self.times_ms, after_ms), bisect_left(self.times_ms, before_ms)
-        counts = self.counters[COUNTERS * start + of_ready : COUNTERS * stop : COUNTERS]
-        return self.times_ms[start:stop], counts.tolist()
+    def between(self, after_ms: int, before_ms: int) -> list[Sample]:
+        """Return the samples of the buckets between two times, both excluded."""
+        places = range(bisect_right(self.times_ms, after_ms), bisect_left(self.times_ms, before_ms))
+        return [sample for sample in map(self.at, places) if sample is not None]
 
     def peaks_at(self, index: int) -> tuple[int, int] | None:
         """Return the highest ready and hidden counts of a bucket with a sample; None if it stands for itself."""

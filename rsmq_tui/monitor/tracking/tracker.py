@@ -10,7 +10,7 @@ from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample, Trend
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, Troubles
+from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles
 from rsmq_tui.protocol import Row
 
 # Rates span about ten seconds, the drain estimate a minute.
@@ -104,7 +104,7 @@ class Tracker(ABC):
         self._growth_known_ms = 0
         self._may_grow = False
         # The last growth that was measured, after the buckets and the direction that it was measured from.
-        self._grown: tuple[tuple[Any, ...], float] | None = None
+        self._grown: tuple[tuple[Any, ...], Growth] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
 
@@ -231,15 +231,15 @@ class Tracker(ABC):
             return earlier, before_trend
         return changed if changed.at_ms > earlier.at_ms else earlier, changed
 
-    def _growth(self, references: References, sample: Sample, *, grows: bool, created_ms: int | None = None) -> float:
-        """Return what ``Thresholds.growth`` measures, over ``growing_ms`` or twice as long; once for each bucket.
+    def _growth(self, references: References, sample: Sample, *, grows: bool, created_ms: int | None = None) -> Growth:
+        """Return the growth over ``growing_ms``, or twice as long if it is less than 1; once for each bucket.
 
         A queue that does not grow now may only be between two batches. ``created_ms`` is when the queue was created,
         empty, if that was shortly before monitoring began.
         """
         if not self._measures_growth(sample, grows=grows):
-            return 0.0
-        limits, growth = self._thresholds, 0.0
+            return NO_GROWTH
+        limits, growth = self._thresholds, NO_GROWTH
         spans_ms = limits.growing_ms, 2 * limits.growing_ms
         earlier = [
             self._grown_from(which, span_ms, references, sample, created_ms)
@@ -247,9 +247,12 @@ class Tracker(ABC):
         ]
         buckets = (grows, self.series.times_ms[-1:], *(None if one is None else one.at_ms for one in earlier))
         if self._grown is None or self._grown[0] != buckets:
-            for one in earlier if grows else earlier[1:]:
-                if one is not None and growth < 1:
-                    growth = max(growth, self._growth_since(one, sample))
+            for one in earlier:
+                if one is not None and growth.share < 1:
+                    found = self._growth_since(one, sample)
+                    if not grows and one is earlier[0]:
+                        found = found._replace(share=0.0)
+                    growth = found if found.share >= growth.share else growth
             self._grown = buckets, growth
         return self._grown[1]
 
@@ -262,21 +265,33 @@ class Tracker(ABC):
             earlier = Sample(created_ms, 0, 0, 0, 0)
         return earlier if earlier.at_ms <= sample.at_ms - span_ms else None
 
-    def _growth_since(self, earlier: Sample, sample: Sample) -> float:
+    def _growth_since(self, earlier: Sample, sample: Sample) -> Growth:
         # Before the first sample, buckets may hold those of another queue of that name.
         after_ms = max(earlier.at_ms, (self._first or sample).at_ms - 1)
-        times_ms, counts = self.series.backlog_between(after_ms, sample.at_ms, of_ready=self._has_delay)
-        times_ms = [earlier.at_ms, *times_ms, sample.at_ms]
-        counts = [self._backlog(earlier), *counts, self._backlog(sample)]
-        return self._thresholds.growth(times_ms, counts, sample.totalsent - earlier.totalsent)
+        samples = [earlier, *self.series.between(after_ms, sample.at_ms), sample]
+        counts = [self._backlog_since(earlier, each) for each in samples]
+        arrived = sample.totalsent - earlier.totalsent
+        share = self._thresholds.growth([each.at_ms for each in samples], counts, arrived)
+        # The last one of the lowest, and the first one of the highest since the growth began.
+        _, lowest = min(zip(counts, samples, strict=True), key=lambda one: (one[0], -one[1].at_ms))
+        known = self._troubles.episodes.get(Verdict.GROWING)
+        since_ms = lowest.at_ms if known is None else known.since_ms
+        later = [(count, each) for count, each in zip(counts, samples, strict=True) if each.at_ms >= since_ms]
+        # The clock of a server may have been set back.
+        _, highest = max(later, key=lambda one: one[0], default=(0, sample))
+        return Growth(share, lowest.at_ms, lowest.depth, highest.at_ms)
 
     def _backlog(self, sample: Sample) -> int:
         return sample.ready if self._has_delay else sample.depth
 
+    def _backlog_since(self, earlier: Sample, sample: Sample) -> int:
+        return sample.ready - earlier.ready if self._has_delay else sample.backlog_since(earlier)
+
     def _measures_growth(self, sample: Sample, *, grows: bool) -> bool:
-        """Return whether a queue has to be measured: it grows now, or did, and holds enough to have grown."""
-        is_enough = self._backlog(sample) >= self._thresholds.growing_messages
-        return is_enough and (grows or Verdict.GROWING in self._troubles.episodes)
+        """Return whether a queue has to be measured: it did grow, or grows now and holds enough to have grown."""
+        if Verdict.GROWING in self._troubles.episodes:
+            return True
+        return grows and self._backlog(sample) >= self._thresholds.growing_messages
 
     def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
         """Return the sample at a reference, or the first sample if the queue is younger than that bucket.

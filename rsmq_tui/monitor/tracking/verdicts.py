@@ -134,12 +134,32 @@ def _largest_fall(depths: Iterable[float]) -> float:
     return fall
 
 
+class Growth(NamedTuple):
+    """How a queue grew over some samples: ``share`` is what ``Thresholds.growth`` returns.
+
+    Its backlog was lowest at ``since_ms``, last, when it held ``since_depth`` messages; and highest at ``until_ms``,
+    first. None of these is known without samples.
+    """
+
+    share: float = 0.0
+    since_ms: int | None = None
+    since_depth: int | None = None
+    until_ms: int | None = None
+
+
+NO_GROWTH = Growth()
+
+
 class TroubleTimes(NamedTuple):
-    """One trouble of a queue: when its condition began, stopped holding, and became clearly over; None for not yet."""
+    """One trouble of a queue: when its condition began, stopped holding, and became clearly over; None for not yet.
+
+    ``since_depth`` is how many messages a growing queue held at the beginning, if that is known.
+    """
 
     since_ms: int
     over_since_ms: int | None = None
     clear_since_ms: int | None = None
+    since_depth: int | None = None
 
 
 def _time(value: Any) -> int | None:
@@ -175,7 +195,7 @@ class Troubles:
         at_ms: int,
         idle_ms: int,
         waiting_ms: int,
-        growth: float,
+        growth: Growth,
         poison: int = 0,
         unreturned_ms: int = 0,
         leaking_ms: int = 0,
@@ -185,48 +205,59 @@ class Troubles:
         - ``stalled``: messages were ready, and none was received or taken, for ``idle_ms``.
         - ``leaking``: leases are past their deadline, and none was returned, for ``unreturned_ms``; ``leaking_ms`` is
           the threshold, which depends on how often leases are returned.
-        - ``growing``: ``growth``, as ``Thresholds.growth`` measures it, is 1 or more.
+        - ``growing``: the share of ``growth`` is 1 or more. It shows late, so what counts is the time from the lowest
+          depth to the highest.
         - ``poisoned``: ``poison`` messages were received ``poison_rc`` times or more.
         - ``aged``: the first ready message has been due for ``waiting_ms``.
         """
         stalled_ms, aged_ms = limits.stalled_ms, limits.aged_ms
         is_stalled, is_aged = idle_ms >= stalled_ms, waiting_ms >= aged_ms
         # Fast path: most queues have no trouble, old or new.
-        if not (is_stalled or is_aged or poison or unreturned_ms or growth >= 1 or self.episodes):
+        if not (is_stalled or is_aged or poison or unreturned_ms or growth.share >= 1 or self.episodes):
             return
         before = len(self.episodes)
-        is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth >= 1
-        for verdict, is_on, began_ms, is_clear in (
-            (Verdict.STALLED, is_stalled, at_ms - idle_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
-            (Verdict.LEAKING, is_leaking, at_ms - unreturned_ms, unreturned_ms < _CLEAR_SHARE * leaking_ms),
-            (Verdict.GROWING, is_growing, at_ms - limits.growing_ms, growth < _CLEAR_SHARE),
-            (Verdict.POISONED, poison > 0, at_ms, not poison),
-            (Verdict.AGED, is_aged, at_ms - waiting_ms + aged_ms, waiting_ms < _AGED_CLEAR_SHARE * aged_ms),
+        is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth.share >= 1
+        grew_ms = at_ms - limits.growing_ms if growth.since_ms is None else growth.since_ms
+        grew_until_ms = at_ms if growth.until_ms is None else growth.until_ms
+        for verdict, is_on, began_ms, over_ms, is_clear in (
+            (Verdict.STALLED, is_stalled, at_ms - idle_ms, at_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
+            (Verdict.LEAKING, is_leaking, at_ms - unreturned_ms, at_ms, unreturned_ms < _CLEAR_SHARE * leaking_ms),
+            (Verdict.GROWING, is_growing, grew_ms, grew_until_ms, growth.share < _CLEAR_SHARE),
+            (Verdict.POISONED, poison > 0, at_ms, at_ms, not poison),
+            (Verdict.AGED, is_aged, at_ms - waiting_ms + aged_ms, at_ms, waiting_ms < _AGED_CLEAR_SHARE * aged_ms),
         ):
-            self._follow(verdict, began_ms if is_on else None, at_ms, limits.clear_ms, is_clear=is_clear)
+            if is_on:
+                self._hold(verdict, began_ms, at_ms, growth.since_depth if verdict is Verdict.GROWING else None)
+            else:
+                self._pass(verdict, over_ms, at_ms, limits.clear_ms, is_clear=is_clear)
         if len(self.episodes) < before:
             # Others that are clearly over were hidden by it, and would be shown only to end.
             self.episodes = {each: times for each, times in self.episodes.items() if times.clear_since_ms is None}
 
-    def _follow(self, verdict: Verdict, began_ms: int | None, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
-        """Update one trouble; ``began_ms`` is when its condition began, None if it does not hold.
+    def _hold(self, verdict: Verdict, began_ms: int, at_ms: int, depth: int | None) -> None:
+        """Update a trouble whose condition holds since ``began_ms``, when the queue held ``depth`` messages."""
+        episode = self.episodes.get(verdict)
+        if episode is None:
+            since_ms = self._began(verdict, began_ms, at_ms)
+            self._keep(verdict, TroubleTimes(since_ms, since_depth=depth if since_ms == began_ms else None))
+        elif episode.over_since_ms is not None:
+            self._keep(verdict, episode._replace(over_since_ms=None, clear_since_ms=None))
+
+    def _pass(self, verdict: Verdict, over_ms: int, at_ms: int, clear_ms: int, *, is_clear: bool) -> None:
+        """Update a trouble whose condition does not hold, since ``over_ms`` if it held at the last poll.
 
         ``is_clear`` is True if the condition is clearly over, not only below its threshold.
         """
         episode = self.episodes.get(verdict)
-        if began_ms is not None:
-            if episode is None or episode.over_since_ms is not None:
-                since_ms = self._began(verdict, began_ms, at_ms) if episode is None else episode.since_ms
-                self._keep(verdict, TroubleTimes(since_ms))
-        elif episode is not None:
-            over_since_ms = at_ms if episode.over_since_ms is None else episode.over_since_ms
-            clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
-            if not is_clear:
-                self._keep(verdict, TroubleTimes(episode.since_ms, over_since_ms))
-            elif at_ms - clear_since_ms >= clear_ms:
-                self.episodes = _without(verdict, self.episodes)
-            else:
-                self._keep(verdict, TroubleTimes(episode.since_ms, over_since_ms, clear_since_ms))
+        if episode is None:
+            return
+        over_since_ms = max(over_ms, episode.since_ms) if episode.over_since_ms is None else episode.over_since_ms
+        clear_since_ms = at_ms if episode.clear_since_ms is None else episode.clear_since_ms
+        if is_clear and at_ms - clear_since_ms >= clear_ms:
+            self.episodes = _without(verdict, self.episodes)
+        else:
+            clear_since = clear_since_ms if is_clear else None
+            self._keep(verdict, episode._replace(over_since_ms=over_since_ms, clear_since_ms=clear_since))
 
     def _keep(self, verdict: Verdict, times: TroubleTimes) -> None:
         self.episodes = {**self.episodes, verdict: times}
@@ -278,23 +309,25 @@ class Troubles:
         """
         if self.episodes:
             verdict = min(self.episodes, key=lambda one: one.rank)
-            since_ms, over_since_ms, clear_since_ms = self.episodes[verdict]
+            since_ms, over_since_ms, clear_since_ms, since_depth = self.episodes[verdict]
             if clear_since_ms is not None:
-                return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms)
+                return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms, since_depth)
             # Below its threshold but not clear. Only ``stalled`` counts as recovering then: one receive ended it.
-            return Judgement(verdict, since_ms, over_since_ms if verdict is Verdict.STALLED else None)
+            over_since_ms = over_since_ms if verdict is Verdict.STALLED else None
+            return Judgement(verdict, since_ms, over_since_ms, None, since_depth)
         if known_from_ms > at_ms:
             return Judgement(Verdict.WATCHING, watched_from_ms, watched_from_ms, known_from_ms)
         return OK
 
 
 class Judgement(NamedTuple):
-    """A verdict, when its condition began, and the times between which it is pending (see ``QueueState``)."""
+    """A verdict, when its condition began, and the times between which it is pending; as in ``QueueState``."""
 
     verdict: Verdict
     since_ms: int | None = None
     pending_since_ms: int | None = None
     pending_until_ms: int | None = None
+    since_depth: int | None = None
 
 
 OK = Judgement(Verdict.OK)
@@ -327,12 +360,19 @@ def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
 
 
 def drain_of(
-    ready: int, recent: Rates | None, latest: Rates | None, judged: Judgement, limits: Thresholds = _USUAL
+    ready: int,
+    recent: Rates | None,
+    latest: Rates | None,
+    judged: Judgement,
+    limits: Thresholds = _USUAL,
+    backlog_s: float | None = None,
 ) -> tuple[Drain, float | None]:
     """Return whether the ready messages clear, and in how many seconds at the current rates.
 
     ``recent`` are the rates of the last minute, ``latest`` those of about ten seconds; ``drain_rates`` are those that
     determine the time. In the latest ones, the queue must shrink too. Growth below the thresholds counts as steady.
+    ``backlog_s`` is ``Sample.backlog_since`` over the last minute, per second: messages that wait for a delay of their
+    own are no growth.
     """
     if recent is None:
         return net_drain_of(ready, None, None, judged, limits, was_taken=False)
@@ -340,6 +380,8 @@ def drain_of(
     latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
     share_s = limits.growing_share * recent.arrivals_s
     net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
+    if backlog_s is not None:
+        net_s = min(net_s, max(0.0, backlog_s))
     return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s)
 
 

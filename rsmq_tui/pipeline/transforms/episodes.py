@@ -39,8 +39,10 @@ def cause() -> Column:
 
 
 def _growing() -> Column:
+    gained_s = sf.try_divide(sf.try_subtract("peak_depth", "since_depth"), sf.col("span_ms") / 1000)
     # Counters are of all samples with the verdict: they begin with it, and some follow the end of its condition.
     net_s = sf.try_divide(sf.try_subtract("arrivals", "deletes"), (sf.col("left_ms") - sf.col("first_ms")) / 1000)
+    net_s = sf.coalesce(gained_s, net_s)
     by = _if(net_s > 0, " by ", rate(net_s), "/s")
     return joined("arrivals exceeded deletes", by, _span(" over "), _rose("; "))
 
@@ -51,10 +53,11 @@ def _growing_list() -> Column:
 
 
 def _rose(before: str) -> Column:
-    """Return how far the depth rose in the samples of the episode, and their time if the condition began earlier."""
-    first, peak = sf.col("first_depth"), sf.col("peak_depth")
+    """Return how far the depth rose, and in what time if only that in the samples of the episode is known."""
+    first, peak = sf.coalesce("since_depth", "first_depth"), sf.col("peak_depth")
     seen_ms = sf.col("end_ms") - sf.col("first_ms")
-    later = _if(sf.col("start_ms") < sf.col("first_ms"), " in the last ", duration(seen_ms), " of that")
+    is_later = sf.col("since_depth").isNull() & (sf.col("start_ms") < sf.col("first_ms"))
+    later = _if(is_later, " in the last ", duration(seen_ms), " of that")
     has_risen = (peak > first) & sf.coalesce(sf.col("peak_ms") <= sf.col("end_ms"), sf.lit(True))
     return _if(has_risen, before, "depth rose from ", count(first), " to ", count(peak), later)
 
@@ -109,7 +112,8 @@ _SUMS = ("samples", "arrivals", "deletes", "receives")
 # A queue has only one kind, and was created once, so max() returns it.
 _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind", "created_ms")
 
-# What is known of what follows a run.
+# What is known of the beginning of a run, and of what follows it.
+_BEGUN = ("first_depth", "since_depth", "told")
 _FOLLOWING = ("next_ms", "next_continues", "ok_ms", "up_ms", "place_last_ms", "over_ms")
 
 
@@ -134,10 +138,10 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     one. Older tables do not have these polls: there it recovered with the next sample of any of its queues. It was
     down since ``answered_ms`` at most, and until ``failed_ms`` at least.
 
-    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the first sample with
-    that verdict to the peak; it gained more before, which is not known. For a stalled, leaking or aged one: the maximum
-    of ready messages or expired leases. For a poisoned one: the maximum of poison messages. For a broken one: the
-    maximum depth. Null for a place that was down.
+    ``affected`` is the number of messages affected. For a growing queue: how many it gained from the beginning of its
+    growth to the peak; older files do not have the depth of then, and count from the first sample with that verdict.
+    For a stalled, leaking or aged one: the maximum of ready messages or expired leases. For a poisoned one: the maximum
+    of poison messages. For a broken one: the maximum depth. Null for a place that was down.
     """
     known = _joined(runs).withColumn("over_ms", _over_ms())
     troubles = _resumed(_followed(known).where(~sf.col("verdict").isin("ok", "watching")))
@@ -184,12 +188,12 @@ def _joined(runs: DataFrame) -> DataFrame:
     """Join consecutive runs of one verdict across hours."""
     by_time = Window.partitionBy(*QUEUE).orderBy("first_ms")
     is_same = sf.lag("verdict").over(by_time).eqNullSafe(sf.col("verdict")) & sf.col("continues")
-    return _as_one(runs.repartition(*QUEUE), is_same, "continues", "first_depth", "told", last=("pending_since_ms",))
+    return _as_one(runs.repartition(*QUEUE), is_same, "continues", *_BEGUN, last=("pending_since_ms",))
 
 
 def _resumed(troubles: DataFrame) -> DataFrame:
     """Join troubles that are consecutive across a gap, if the condition has held since before that."""
-    return _as_one(troubles, sf.col("resumes"), "first_depth", "told", "answered_ms", last=_FOLLOWING)
+    return _as_one(troubles, sf.col("resumes"), *_BEGUN, "answered_ms", last=_FOLLOWING)
 
 
 def _as_one(runs: DataFrame, is_same: Column, *first: str, last: Collection[str] = ()) -> DataFrame:
@@ -263,7 +267,7 @@ def _has_held(latest_first: WindowSpec) -> Column:
 
 def _affected() -> Column:
     verdict = sf.col("verdict")
-    gained = sf.col("peak_depth") - sf.col("first_depth")
+    gained = sf.col("peak_depth") - sf.coalesce("since_depth", "first_depth")
     return (
         sf.when(verdict == "growing", gained)
         .when(verdict == "stalled", sf.greatest("peak_ready", "expired"))

@@ -46,7 +46,7 @@ _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "dept
 # What is not compared with the sample before. In one column it is copied at once, by each of the windows.
 _REST = (
     *("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
-    *("since_ms", "pending_since_ms"),
+    *("since_ms", "pending_since_ms", "since_depth"),
 )
 
 
@@ -324,6 +324,7 @@ def verdict_runs(annotated: DataFrame) -> DataFrame:
             sf.min("since_ms").alias("since_ms"),
             sf.max(sf.when(is_first, sf.col("continues"))).alias("continues"),
             sf.max(sf.when(is_first, depth)).alias("first_depth"),
+            sf.max(sf.when(is_first, sf.col("since_depth"))).alias("since_depth"),
             sf.count(sf.lit(1)).alias("samples"),
             sf.max_by(depth, at_ms).alias("last_depth"),
             sf.max(depth).alias("peak_depth"),

@@ -33,6 +33,12 @@ GREW = depths(1204, 38112, peak_ms=30 * MINUTE, arrivals=500_000, deletes=69_560
 
 CASES: dict[str, list[Row]] = {
     "over": [run("growing", 0, 34 * MINUTE - S, **GREW), run("ok", 34 * MINUTE, 50 * MINUTE)],
+    "from its lowest depth": [
+        run("growing", 100 * S, 389 * S, since_ms=0, since_depth=4, pending_since_ms=300 * S,
+            **depths(504, 1504, peak_ms=300 * S, arrivals=2000, deletes=1000)),
+        run("growing", 390 * S, 399 * S, since_ms=0, since_depth=4, pending_since_ms=300 * S, **depths(1504, 1504)),
+        run("ok", 400 * S, 500 * S),
+    ],
     "open": [run("ok", 0, 9), run("stalled", 10, 10 + 41 * MINUTE, peak_ready=3020)],
     "gap": [
         run("aged", 0, 9 * MINUTE, peak_ready=7, peak_age_ms=3_840_000),
@@ -208,6 +214,7 @@ def test_an_episode_ends_where_that_is_known(
     ("case", "expected"),
     [
         ("over", ["arrivals exceeded deletes by 211/s over 34m; depth rose from 1,204 to 38,112"]),
+        ("from its lowest depth", ["arrivals exceeded deletes by 5.0/s over 5m 0s; depth rose from 4 to 1,504"]),
         ("open", ["3,020 messages ready and none received for 41m"]),
         ("gap", ["the first ready message was up to 1h 4m old"]),
         ("gone", ["1 message ready and none received for 9 s"]),
@@ -255,6 +262,7 @@ def test_peaks_and_messages_affected(found: Mapping[str, list[Row]]) -> None:
 
     assert of(found["midnight"], *names) == [(90, 7, 9, 85)]
     assert of(found["over"], "affected") == [(36_908,)]
+    assert of(found["from its lowest depth"], "affected") == [(1_500,)]
     assert of(found["open"], "affected", "peak_ready") == [(3020, 3020)]
     assert of(found["from bad to worse"], "verdict", "affected") == [
         ("growing", 4),
