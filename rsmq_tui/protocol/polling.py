@@ -75,6 +75,10 @@ class RowCodec(Protocol):
         """Return whether a normalized row has the right form."""
         ...
 
+    def changed_alike(self, row: Row) -> Row:
+        """Return a row that is as before although the first key of its queue has changed; another one if that tells."""
+        ...
+
 
 class RowCache:
     """The queues of one kind, sorted by name, and their rows as last read."""
@@ -89,6 +93,8 @@ class RowCache:
         self._by_key: list[dict[bytes, int]] = []
         # When a row must be read again; 0 for at once.
         self._due = DueTimes()
+        # The keys that the server has reported as changed since the last poll.
+        self._changed: frozenset[bytes] = frozenset()
         self._are_all_due = False
         self._next = 0
         self._last_ms = 0
@@ -119,7 +125,8 @@ class RowCache:
 
     def mark_changed(self, keys: Iterable[bytes]) -> None:
         """Mark the queues of these keys to be read again."""
-        for key in keys:
+        self._changed = frozenset(keys)
+        for key in self._changed:
             for positions in self._by_key:
                 position = positions.get(key)
                 if position is not None:
@@ -162,7 +169,9 @@ class RowCache:
         for position, row in zip(positions, reply, strict=True):
             before = rows[position]
             due_ms = normalize(names[position], row, before, now_ms)
-            if row != before:
+            if row == before and self._changed and self._keys[position][0] in self._changed:
+                rows[position] = self._codec.changed_alike(before)
+            elif row != before:
                 if not self._codec.is_row(row):
                     raise misshapen("in the row of a queue")
                 if due[position] > now_ms:

@@ -41,16 +41,21 @@ def listed(name: str = "queue:a", **fields: Any) -> QueueState:
 
 @pytest.fixture(scope="module")
 def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
-    """Twenty minutes: one queue grows, one stalls after five minutes, of one the leases expire, one is worked off."""
+    """Twenty minutes: one queue grows, one stalls after five minutes, of one the leases expire, one is worked off.
+
+    One more is filled after nine minutes, and then worked off.
+    """
     out = tmp_path_factory.mktemp("lists")
     live = Live(Tape(out, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
     for poll in range(240):
         at_ms, stalled = NOON_MS + poll * STEP_MS, max(0, poll - 60)
+        filled = 10 + 500 * min(8, max(0, poll - 110)) - 60 * max(0, poll - 118)
         expired_ms = NOON_MS + 60 * STEP_MS
         lease: list[object] = [1 if at_ms >= expired_ms else 0, b"%d" % expired_ms]
         live.poll(
             at_ms,
             {
+                "bursts": list_row(max(0, filled), taken=poll),
                 "drains": list_row(max(0, 4000 - 7 * poll), taken=poll),
                 "grows": list_row(10 + 30 * poll, taken=poll),
                 "leased": list_row(3, 1, taken=poll, lease=lease),
@@ -163,7 +168,7 @@ def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: 
     assert (tmp_path / SCHEMA_FILE).read_text() == describe()
 
 
-@pytest.mark.parametrize("poll", [0, 1, 3, 30, 61, 75, 120, 200, 239])
+@pytest.mark.parametrize("poll", [0, 1, 3, 30, 61, 75, 120, 123, 200, 239])
 def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) -> None:
     out, live = hour
     at_ms = NOON_MS + poll * STEP_MS
@@ -176,12 +181,21 @@ def test_troubles_are_told_apart(hour: tuple[Path, Live]) -> None:
     shown = {queue.name: queue for queue in replay_of(out, from_ms=NOON_MS + 239 * STEP_MS).snapshot.queues}
 
     assert {name: queue.verdict for name, queue in shown.items()} == {
-        "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.LEAKING, "stalls": Verdict.STALLED,
+        "bursts": Verdict.OK, "drains": Verdict.OK, "grows": Verdict.GROWING, "leased": Verdict.LEAKING,
+        "stalls": Verdict.STALLED,
     }  # fmt: skip
     assert (shown["leased"].expired, shown["leased"].drain) == (1, Drain.STEADY)
     assert (shown["stalls"].expired, shown["stalls"].drain) == (0, Drain.STALLED)
     assert shown["drains"].drain is Drain.CLEARS
     assert shown["drains"].net_s == -7 / 5
+
+
+def test_a_list_drains_as_it_falls_since_a_burst(hour: tuple[Path, Live]) -> None:
+    out, _ = hour
+    shown = [replay_of(out, from_ms=NOON_MS + poll * STEP_MS).snapshot.queues[0] for poll in (121, 122)]
+
+    assert [(queue.name, queue.depth) for queue in shown] == [("bursts", 3_830), ("bursts", 3_770)]
+    assert [queue.drain_s for queue in shown] == [None, 3_770 / 12]
 
 
 def test_charts_of_lists_hold_no_arrivals(hour: tuple[Path, Live]) -> None:

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict, list_poller
+from rsmq_tui.monitor import Drain, QueueState, Snapshot, Thresholds, Verdict, list_poller
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.monitor.list_poller import ListPoller
@@ -52,6 +52,27 @@ async def until(poller: ListPoller, wanted: Callable[[Snapshot], bool]) -> Snaps
             return snapshot
         await asyncio.sleep(0.005)
     raise AssertionError("no snapshot is as wanted")
+
+
+async def test_equal_items_are_taken_if_the_list_changes_and_keeps_its_length(
+    client: redis.Redis, polling: Polling
+) -> None:
+    client.rpush("queue:taken", *["same"] * 5)
+    client.rpush("queue:left", *["same"] * 5)
+    poller = polling("queue:*", thresholds=Thresholds(stalled_ms=1))
+    await poller.poll()
+    before_ms = now_ms(client)
+    while now_ms(client) <= before_ms + 5:
+        pass
+    client.rpush("queue:taken", "same")
+    client.lpop("queue:taken")
+    left, taken = (await poller.poll()).queues
+
+    assert (left.name, left.verdict) == ("queue:left", Verdict.STALLED)
+    assert (taken.ready, taken.verdict) == (5, Verdict.OK)
+    assert (left.idle_since_ms or 0) <= before_ms < (taken.idle_since_ms or 0)
+    again = {queue.name: queue.idle_since_ms for queue in (await poller.poll()).queues}
+    assert again == {"queue:left": left.idle_since_ms, "queue:taken": taken.idle_since_ms}
 
 
 async def test_a_queue(client: redis.Redis, polling: Polling) -> None:

@@ -57,6 +57,39 @@ def test_a_broken_one(row: list[object], depth: int | None, words: str) -> None:
     assert (before.net_s, again.verdict, again.net_s) == (0, Verdict.WATCHING, None)
 
 
+class TestDrains:
+    def test_from_the_end_of_a_burst_on(self) -> None:
+        watched, flow = ScriptedLists(), filled(1)
+        watched.go(flow, seconds=100, pushed=2, taken=2, done=2)
+        watched.go(flow, seconds=38, pushed=131, taken=43, done=43)
+        states = [watched.go(flow, seconds=1, taken=43, done=43) for _ in range(60)]
+        known = [state.drain_s for state in states if state.drain is Drain.CLEARS]
+
+        # It has fallen for three buckets of 5 s, the first of which may be an end of the burst.
+        assert Drain.CLEARS not in {state.drain for state in states[:14]}
+        assert {state.drain for state in states[20:]} == {Drain.CLEARS}
+        assert known == [pytest.approx((state.depth or 0) / 43, rel=0.02) for state in states[-len(known) :]]
+
+    def test_not_by_what_may_be_chance(self) -> None:
+        watched, flow = ScriptedLists(), filled(2_000)
+        watched.go(flow, seconds=60)
+        watched.go(flow, seconds=5, pushed=150)
+        falls = [30, 300, 5, 200]
+        drains = {
+            watched.go(flow, seconds=1, taken=fall // 5, done=fall // 5).drain for fall in falls for _ in range(5)
+        }
+
+        # Over the last minute it has grown.
+        assert Drain.CLEARS not in drains
+
+    def test_as_over_the_last_minute_otherwise(self) -> None:
+        watched, flow = ScriptedLists(), filled(10_000)
+        state = watched.go(flow, seconds=120, pushed=5, taken=15, done=15)
+
+        assert state.drain is Drain.CLEARS
+        assert state.drain_s == pytest.approx((state.depth or 0) / 10)
+
+
 class TestStalled:
     def test_when_the_next_item_has_been_the_same_for_a_minute(self) -> None:
         watched = ScriptedLists()

@@ -19,6 +19,7 @@ from rsmq_tui.monitor.tracking.series import (
     BUCKET_MS,
     BUCKETS,
     FlightTimes,
+    ListSample,
     ListSeries,
     QueueSeries,
     Rates,
@@ -27,7 +28,7 @@ from rsmq_tui.monitor.tracking.series import (
     Trend,
 )
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of, drain_rates
+from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of, drain_rates, falls_from
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -286,13 +287,27 @@ class PlaceTrack:
         for name, values in {**rates, "net_s": net_s, "drain_s": drain_s}.items():
             rows = rows.append_column(name, values)
         states = tuple(
-            sorted((state_of(row, poll, self.label) for row in rows.to_pylist()), key=lambda state: state.name)
+            sorted(
+                (state_of(self._with_list_drain(row, poll), poll, self.label) for row in rows.to_pylist()),
+                key=lambda state: state.name,
+            )
         )
         states = tuple(state._replace(limit=self._limit_at(state, poll)) for state in states)
         totals = RunningTotals()
         for state in states:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms, next_ms)
+
+    def _with_list_drain(self, row: dict[str, Any], poll: Poll) -> dict[str, Any]:
+        """Return a row with the time in which its queue drains, if that is a list: see ``falls_from``."""
+        series = None if row["drain"] != Drain.CLEARS else self._trend.series.get(read_name(row["queue"]))
+        reference = self._trend.reference(poll.at_ms, DRAIN_SPAN_MS)
+        if not isinstance(series, ListSeries) or reference is None or row["depth"] is None:
+            return row
+        now, before = ListSample(poll.at_ms, row["depth"], row["ready"] or 0, 0, 0), series.at(reference.bucket)
+        samples = [*([] if before is None else [before]), *series.between(reference.at_ms, poll.at_ms), now]
+        net_s = now.net_since(falls_from(samples)) or 0.0
+        return {**row, "drain_s": now.ready / -net_s if net_s < 0 else None}
 
     def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
         """Return the limit that a queue reaches first, as it was live."""

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, falls_from, net_drain_of
 from rsmq_tui.protocol import Row
 
 _FOREVER = 1 << 62
@@ -151,7 +151,11 @@ class ListTracker(Tracker):
             at_ms, self._thresholds.clear_ms, self._watched_from_ms, max(growth_known_ms, self._takes_known_ms)
         )
         is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
-        drain, drain_s = net_drain_of(ready, trend_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
+        drains_s = trend_s
+        if net_s is not None and net_s < 0:
+            between = self.series.between(before_trend.at_ms, at_ms)
+            drains_s = sample.net_since(falls_from((before_trend, *between, sample)))
+        drain, drain_s = net_drain_of(ready, drains_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
         if self._ages is not None:
             self._ages = Ages() if problem else self._ages
             self._ages.add(at_ms, 0 if oldest_ms is None else max(0, at_ms - oldest_ms))
@@ -308,7 +312,7 @@ def _was_taken(before: Row, row: Row) -> bool:
     """Return whether an item was probably taken between two rows.
 
     If the next two items are equal, a take does not change the next item: then any change of the ready count
-    counts as a take.
+    counts as a take, and so does any other change of the list, if the server reports those.
     """
     if row[0] < before[0] or row[1:3] != before[1:3]:
         return True
@@ -318,7 +322,7 @@ def _was_taken(before: Row, row: Row) -> bool:
     if head[:2] != earlier[:2]:
         return True
     are_equal = head[2] > 1 or earlier[2] > 1
-    return bool(are_equal and row[0] != before[0])
+    return bool(are_equal and (row[0] != before[0] or head[2] > earlier[2] > 1))
 
 
 def _digested(row: Row) -> Row:
@@ -326,7 +330,7 @@ def _digested(row: Row) -> Row:
     if row[3] is None:
         return row
     size, mark, equal, *_ = row[3]
-    return [*row[:3], [size, sha256(mark).hexdigest(), equal], row[4]]
+    return [*row[:3], [size, sha256(mark).hexdigest(), min(equal, 2)], row[4]]
 
 
 def _expired(lease: list[object]) -> tuple[int, int | None]:

@@ -8,14 +8,14 @@ condition stopped holding. Only ``broken`` ends without this delay.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
+from itertools import chain, pairwise
 from math import inf, sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
-from rsmq_tui.monitor.tracking.series import Rates
+from rsmq_tui.monitor.tracking.series import Rates, Sample
 from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
@@ -24,6 +24,8 @@ _STEADY_S = 0.02
 # many standard deviations of what comes at random.
 _TURN_S = 10
 _TURN_DEVIATIONS = 3
+# A list must have fallen in that many buckets.
+_FALLS_MIN = 3
 # In what time it would be good to drain a queue.
 SOON_S = 600
 # Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
@@ -357,6 +359,22 @@ def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
     has_fallen = usual - arrived > _TURN_DEVIATIONS * sqrt(usual)
     shrinks = deleted - arrived > _TURN_DEVIATIONS * sqrt(deleted + arrived)
     return latest if has_fallen and shrinks else recent
+
+
+def falls_from(samples: Sequence[Sample]) -> Sample:
+    """Return the sample since which the depth of a list tells how it drains: the first one, or the highest since.
+
+    ``samples`` are of the last minute, the last one of now. It counts from the highest depth if it has clearly fallen
+    since: in at least ``_FALLS_MIN`` buckets, and by more than by chance. Without counts of what is pushed and taken,
+    the changes from bucket to bucket tell how much that is.
+    """
+    highest = max(range(len(samples)), key=lambda place: (samples[place].depth, place))
+    falls = [one.depth - other.depth for one, other in pairwise(samples[highest:-1])]
+    if len(falls) < _FALLS_MIN:
+        return samples[0]
+    fall = sum(falls)
+    variance = max(fall, sum((each - fall / len(falls)) ** 2 for each in falls))
+    return samples[highest] if fall > _TURN_DEVIATIONS * sqrt(variance) else samples[0]
 
 
 def drain_of(

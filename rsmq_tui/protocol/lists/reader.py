@@ -36,8 +36,9 @@ from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info,
 
 # [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
 # there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
-# the one behind it is equal, else 1] and, if asked for, the start of it. ``lease`` is None, or [how many are expired,
-# the first deadline, raw].
+# the one behind it is equal, else 1] and, if asked for, the start of it. For equal ones, that number rises when the
+# server reports a change of the list that its length does not show: as many were pushed as were taken. ``lease`` is
+# None, or [how many are expired, the first deadline, raw].
 ListRow = Row
 
 BIG_PACE_MS = 10_000
@@ -106,6 +107,8 @@ class ListRowCodec:
         if not _is_head(head):
             raise misshapen("in the row of a queue")
         if isinstance(head, list):
+            if head[2] > 1 and before and before[3] is not None and before[3][:2] == head[:2]:
+                head[2] = max(head[2], before[3][2])
             if head[0] >= BIG_BYTES:
                 self._big_at_ms[name] = now_ms
             elif self._big_at_ms:
@@ -116,6 +119,14 @@ class ListRowCodec:
         if isinstance(row[0], bytes) or isinstance(row[1], bytes) or isinstance(row[2], bytes):
             return 0
         return due
+
+    def changed_alike(self, row: Row) -> Row:
+        """Return a row with another number of equal next items, if they are equal."""
+        ready, processing, leases, head, lease = row
+        if head is None or head[2] == 1:
+            return row
+        size, mark, equal, *shown = head
+        return [ready, processing, leases, [size, mark, equal + 1, *shown], lease]
 
     def is_row(self, row: Row) -> bool:
         """Return whether a normalized row has the form of ``ListRow``."""
