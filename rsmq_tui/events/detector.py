@@ -539,10 +539,15 @@ class OutageClock:
         self._answered_ms, self._lost_ms = at_ms, None
 
 
-def back_words(outage: Outage | None, changes: int) -> str:
-    """Say that a server answers again after an outage, None if its beginning is not known, and how often it changed."""
+def back_words(outage: Outage | None, changes: int, answers_ms: int = 0) -> str:
+    """Say that a server answers again after an outage, None if its beginning is not known, and how often it changed.
+
+    ``answers_ms`` is for how long it has answered, if that is not the news of this moment.
+    """
     lasted = "" if outage is None else outage.words
-    return f"answers again{' after ' if lasted else ''}{lasted}{_often(changes)}"
+    now = f" for {duration(answers_ms)} now" if answers_ms else ""
+    after = f"{',' if now else ''} after {lasted}" if lasted else ""
+    return f"answers again{now}{after}{_often(changes)}"
 
 
 def _often(changes: int) -> str:

@@ -20,6 +20,9 @@ QUEUE_FLAP_SPAN_MS = 600_000
 TOGETHER_MS = 60_000
 """Incidents of one server that begin within this time have one head."""
 
+RECEIVED_WITHIN_MS = 10_000
+"""A consumer receives a ready message within this time: workers poll that often even if they found nothing before."""
+
 
 class Period(Protocol):
     """A time in which a queue was in trouble."""

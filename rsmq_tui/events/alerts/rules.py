@@ -595,8 +595,8 @@ class AlertRules:
                 words = f"its memory is no longer filling up, after {duration(lasts_ms)}"
                 if rule.when.what == SERVER_GONE and outage is None:
                     words = f"answers again, {duration(lasts_ms)} after it was lost"
-                elif rule.when.what == SERVER_GONE:
-                    words = back_words(outage, each.changes)
+                elif rule.when.what == SERVER_GONE and outage is not None:
+                    words = back_words(outage, each.changes, now.ms - outage.back_ms)
             message = Message(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=lasts_ms,
                 reason=words,

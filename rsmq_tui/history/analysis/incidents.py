@@ -4,7 +4,10 @@ The rule for the episodes of one queue is ``rsmq_tui.monitor.incidents.grouped``
 again is another one, whose trouble is an incident of its own.
 
 Places of one server, such as its namespaces and its list queues, go down together: that is one outage, and the head of
-the incidents that begin during it, or within ``TOGETHER_MS`` before or after it. Other incidents of several queues that
+the incidents that begin during it, within ``TOGETHER_MS`` after it, or shortly before it. A stall that the outage
+causes counts from the last receive, up to ``RECEIVED_WITHIN_MS`` before the last answer: consumers receive that often
+what is ready. One that began earlier is not of the outage. If the last answer is not known, ``TOGETHER_MS`` before the
+outage counts. Other incidents of several queues that
 begin within ``TOGETHER_MS`` of the first of them have a head too. A head lasts from the first start to the last end
 of the incidents that it stands for.
 """
@@ -16,10 +19,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident
+from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident, TimeRange
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.monitor.incidents import TOGETHER_MS, Expected, grouped
+from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
 from rsmq_tui.monitor.text import count, plural
 
 _NOTHING = Expected()
@@ -28,6 +31,9 @@ _ID_DIGITS = 16
 _UNKNOWN = "unknown"
 
 Part = TypeVar("Part", Episode, Incident)
+
+TimeSpan = tuple[int, int]
+"""A beginning and an end, in ms."""
 
 
 def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] | None = None) -> tuple[Incident, ...]:
@@ -44,6 +50,52 @@ def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] |
             servers.setdefault(server, []).append(replace(episode, start_ms=start_ms, end_ms=end_ms))
     found = (incident for of_server in servers.values() for incident in _of_server(of_server))
     return tuple(sorted(found, key=_order))
+
+
+def times_of(incidents: Iterable[Incident], episodes: Iterable[Episode]) -> dict[str, list[TimeSpan]]:
+    """Return when there was trouble in each of some incidents, by its id: the ok times between its episodes are none.
+
+    The times of a head are those of its outages and of the incidents that it stands for. ``episodes`` are all in the
+    time of interest; an incident without any lasted all the time.
+    """
+    of_subject: dict[tuple[str | None, ...], list[Incident]] = {}
+    for incident in sorted(incidents, key=_order):
+        of_subject.setdefault(_subject(incident), []).append(incident)
+    found: dict[str, list[TimeSpan]] = {one.id: [] for each in of_subject.values() for one in each}
+    heads = {one.id: one.head_id for each in of_subject.values() for one in each}
+    for episode in episodes:
+        known = of_subject.get(_subject(episode), [])
+        # It may reach into the time of an incident, if the rest of it was expected.
+        for incident in reversed(known[: bisect_right(known, episode.end_ms, key=_start_ms)]):
+            span = max(episode.start_ms, incident.start_ms), min(episode.end_ms, incident.end_ms)
+            if span[0] <= span[1] and (episode.queue is not None or DOWN in incident.verdicts):
+                found[incident.id].append(span)
+                if (head_id := heads[incident.id]) in found and head_id is not None:
+                    found[head_id].append(span)
+                break
+    whole = {one.id: [(one.start_ms, one.end_ms)] for each in of_subject.values() for one in each}
+    return {id: joined(spans or whole[id]) for id, spans in found.items()}
+
+
+def _subject(part: Episode | Incident) -> tuple[str | None, ...]:
+    return (*part.place, part.queue) if part.queue is not None else (*part.place[:2], None)
+
+
+def joined(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the spans in order, with those that overlap joined."""
+    found: list[TimeSpan] = []
+    for from_ms, to_ms in sorted(spans):
+        if found and from_ms <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], to_ms))
+        else:
+            found.append((from_ms, to_ms))
+    return found
+
+
+def covered_ms(spans: Iterable[TimeSpan], within: TimeRange) -> int:
+    """Return how much of a range the spans cover together."""
+    clipped = ((max(from_ms, within.from_ms), min(to_ms, within.to_ms)) for from_ms, to_ms in joined(spans))
+    return sum(max(0, to_ms - from_ms) for from_ms, to_ms in clipped)
 
 
 def severity(verdict: str) -> int:
@@ -66,8 +118,12 @@ def _of_server(episodes: Iterable[Episode]) -> Iterable[Incident]:
     )
     rest: list[Incident] = []
     place = 0
-    for outage in map(_incident, grouped(downs)):
-        first = bisect_left(alone, outage.start_ms - TOGETHER_MS, place, key=_start_ms)
+    for group in grouped(downs):
+        outage = _incident(group)
+        answered_ms = _most(one.answered_ms for one in group if (one.answered_ms or 0) < outage.start_ms)
+        before_ms = outage.start_ms - TOGETHER_MS
+        before_ms = before_ms if answered_ms is None else max(before_ms, answered_ms - RECEIVED_WITHIN_MS)
+        first = bisect_left(alone, before_ms, place, key=_start_ms)
         end = bisect_right(alone, outage.end_ms + TOGETHER_MS, first, key=_start_ms)
         rest += alone[place:first]
         yield from _with_head(alone[first:end], outage)

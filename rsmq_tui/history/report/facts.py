@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rsmq_tui.history.analysis.incidents import severity
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, joined, severity, times_of
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
@@ -52,7 +52,7 @@ _HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
 # The number of missed objectives that are explained by incidents.
 _USES_OF = 10
 
-Outages = Mapping[Server, Sequence[slo.TimeSpan]]
+Outages = Mapping[Server, Sequence[TimeSpan]]
 """When each server was down, in the order of time."""
 
 
@@ -130,7 +130,8 @@ class Report:
     ``before`` is the range of the same length before, with its figures; both are None if it was not recorded.
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
     what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
-    unknown. ``bounds`` are those of outages, by their times, if they are known.
+    unknown. ``bounds`` are those of outages, by their times, if they are known. ``times`` are when there was trouble in
+    each incident, by its id.
     """
 
     title: str | None
@@ -150,7 +151,8 @@ class Report:
     incidents: tuple[Incident, ...]
     outages: Outages
     restarts: tuple[Restart, ...]
-    bounds: Mapping[slo.TimeSpan, Bounds]
+    bounds: Mapping[TimeSpan, Bounds]
+    times: Mapping[str, Sequence[TimeSpan]]
     levels: tuple[Level, ...]
     uses: Mapping[Level, tuple[Use, ...]]
     depth: Line
@@ -194,7 +196,7 @@ class Report:
         """Return the number of these queues whose incident goes on at the end of the history."""
         return len({one.ref for one in self.incidents if one.head_id == incident.id and one.ended == OPEN})
 
-    def times_down(self, incident: Incident) -> Sequence[slo.TimeSpan]:
+    def times_down(self, incident: Incident) -> Sequence[TimeSpan]:
         """Return when the server of an incident was down in it; empty if it is not an outage."""
         return _times_down(incident, self.outages)
 
@@ -202,9 +204,17 @@ class Report:
         """Return the bounds of how long the server of an incident was down in it; None if they are not known."""
         return _together(self.times_down(incident), self.bounds, self.span)
 
+    def times_in_trouble(self, incident: Incident) -> Sequence[TimeSpan]:
+        """Return when there was trouble in an incident: of an outage, when the server was down."""
+        return _times(incident, self.outages, self.times)
+
     def lasted_ms(self, incident: Incident) -> int:
-        """Return how long an incident lasted in the range."""
-        return slo.covered_ms(_times(incident, self.outages), self.span)
+        """Return how long an incident lasted in the range, without the ok times in it."""
+        return covered_ms(self.times_in_trouble(incident), self.span)
+
+    def trouble_ms(self, incidents: Iterable[Incident]) -> int:
+        """Return how long there was trouble in at least one of some incidents of queues in the range."""
+        return _trouble_ms(incidents, self.times, self.span)
 
     def is_whole(self, incident: Incident) -> bool:
         """Return whether an incident lies completely in the range, so that the report may describe all of it."""
@@ -244,7 +254,8 @@ def gather(
     own: dict[QueueRef | None, list[Incident]] = {}
     for incident in incidents:
         own.setdefault(incident.ref, []).append(incident)
-    worst = sorted((ref for ref in refs if ref in own), key=lambda ref: (_rank(own[ref], span), ref))
+    times = times_of(incidents, episodes)
+    worst = sorted((ref for ref in refs if ref in own), key=lambda ref: (_rank(own[ref], times, span), ref))
     sections = list(refs) if chosen is not None else worst
     asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
     depth, highest, *rates = _lines(analysis, chosen, asked, span, whole)
@@ -263,11 +274,17 @@ def gather(
         before=before if was_recorded else None,
         figures_before=figures[1] if was_recorded else None,
         has_targets=any(limit != LATE_MS for limit in limits_ms.values()),
-        queues=tuple(_queue_sums(ref, sums.get(ref, {}), own.get(ref, []), span, limits_ms[ref]) for ref in refs),
+        queues=tuple(
+            _queue_sums(
+                ref, sums.get(ref, {}), own.get(ref, []), _trouble_ms(own.get(ref, []), times, span), limits_ms[ref]
+            )
+            for ref in refs
+        ),
         incidents=incidents,
         outages=outages,
         restarts=restarts_of(analysis, span, _servers(refs), chosen),
         bounds=_bounds(episodes, outages),
+        times=times,
         levels=levels.levels,
         uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
         depth=depth,
@@ -322,27 +339,24 @@ def shown(text: str) -> str:
     return printable(text, _NAME_MAX)
 
 
-def _rank(incidents: Iterable[Incident], span: TimeRange) -> tuple[int, int]:
-    found = list(incidents)
-    return min(severity(one.worst) for one in found), -trouble_ms(found, span)
+def _rank(incidents: Collection[Incident], times: Mapping[str, Sequence[TimeSpan]], span: TimeRange) -> tuple[int, int]:
+    return min(severity(one.worst) for one in incidents), -_trouble_ms(incidents, times, span)
 
 
-def trouble_ms(incidents: Iterable[Incident], span: TimeRange) -> int:
-    """Return how long at least one of some incidents of queues lasted in a range."""
-    return slo.covered_ms(((one.start_ms, one.end_ms) for one in incidents), span)
+def _trouble_ms(incidents: Iterable[Incident], times: Mapping[str, Sequence[TimeSpan]], span: TimeRange) -> int:
+    return covered_ms((each for one in incidents for each in times[one.id]), span)
 
 
-def _times(incident: Incident, outages: Outages) -> Sequence[slo.TimeSpan]:
-    """Return the times of trouble of an incident: those of several outages do not include the time between them."""
-    return _times_down(incident, outages) or [(incident.start_ms, incident.end_ms)]
+def _times(incident: Incident, outages: Outages, times: Mapping[str, Sequence[TimeSpan]]) -> Sequence[TimeSpan]:
+    return _times_down(incident, outages) or times[incident.id]
 
 
-def _times_down(incident: Incident, outages: Outages) -> Sequence[slo.TimeSpan]:
+def _times_down(incident: Incident, outages: Outages) -> Sequence[TimeSpan]:
     known = outages.get(Server(*incident.place[:2]), ()) if is_outage(incident) else ()
     return [each for each in known if incident.start_ms <= each[0] and each[1] <= incident.end_ms]
 
 
-def _bounds(episodes: Iterable[Episode], outages: Outages) -> dict[slo.TimeSpan, Bounds]:
+def _bounds(episodes: Iterable[Episode], outages: Outages) -> dict[TimeSpan, Bounds]:
     """Return the bounds of each outage by its times: the last answer before it, the first and the last failed poll."""
     down = [one for one in episodes if one.queue is None]
     found = {}
@@ -361,7 +375,7 @@ def _greatest(times: Iterable[int | None]) -> int | None:
     return max((at_ms for at_ms in times if at_ms is not None), default=None)
 
 
-def _together(spans: Iterable[slo.TimeSpan], bounds: Mapping[slo.TimeSpan, Bounds], within: TimeRange) -> Bounds | None:
+def _together(spans: Iterable[TimeSpan], bounds: Mapping[TimeSpan, Bounds], within: TimeRange) -> Bounds | None:
     """Return the bounds of several outages; None if there are none, one is not known, or one reaches beyond a range."""
     found = [bounds.get(span) if within.from_ms <= span[0] and span[1] <= within.to_ms else None for span in spans]
     known = [each for each in found if each is not None]
@@ -447,7 +461,7 @@ def _figures(
     episodes = analysis.episodes(span)
     incidents = _incidents(analysis, span, chosen, episodes)
     measured = [watched.answering(server, episodes, span) for server in _servers(refs)]
-    outages = _outages(episodes, refs)
+    outages, times = _outages(episodes, refs), times_of(incidents, episodes)
     heads = [one for one in incidents if one.head_id is None]
     known = [number for number in late if number is not None]
     return Figures(
@@ -456,14 +470,14 @@ def _figures(
         down_ms=_together([one for spans in outages.values() for one in spans], _bounds(episodes, outages), span),
         incidents=len(heads),
         queues=len({one.ref for one in incidents if one.ref is not None}),
-        trouble_ms=slo.covered_ms((each for one in incidents for each in _times(one, outages)), span),
+        trouble_ms=covered_ms((each for one in incidents for each in _times(one, outages, times)), span),
         recoveries_ms=_recoveries_ms(incidents, episodes, outages, span),
         late=sum(known) if known else None,
     )
 
 
 def _outages(episodes: Collection[Episode], refs: Iterable[QueueRef]) -> Outages:
-    return {server: slo.joined(slo.outages_of(episodes, server)) for server in _servers(refs)}
+    return {server: joined(slo.outages_of(episodes, server)) for server in _servers(refs)}
 
 
 def _servers(refs: Iterable[QueueRef]) -> list[Server]:
@@ -522,7 +536,7 @@ def _sums(
 
 
 def _queue_sums(
-    ref: QueueRef, sums: Mapping[str, float | None], incidents: Sequence[Incident], span: TimeRange, late_ms: int
+    ref: QueueRef, sums: Mapping[str, float | None], incidents: Sequence[Incident], trouble_ms: int, late_ms: int
 ) -> QueueSums:
     covered_ms, weight = sums.get("covered") or 0, sums.get("weight") or 0
 
@@ -533,7 +547,7 @@ def _queue_sums(
     return QueueSums(
         ref,
         len(incidents),
-        trouble_ms(incidents, span),
+        trouble_ms,
         mean("depth", 1, weight),
         sums.get("depth_max"),
         sums.get("age_max"),

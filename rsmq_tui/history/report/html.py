@@ -15,12 +15,12 @@ from importlib.resources import files
 from itertools import count as counting
 
 from rsmq_tui.charts.series import ChartSpan, Run, Series, reduce_run, split_runs, tick_label, time_ticks, value_ticks
-from rsmq_tui.history.analysis.incidents import severity
+from rsmq_tui.history.analysis.incidents import covered_ms, severity
 from rsmq_tui.history.analysis.values import DOWN, HeatMap, Incident, Line, Point, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report import words
-from rsmq_tui.history.report.facts import Report, Section, server_name, shown, trouble_ms, worst_first
-from rsmq_tui.history.report.slo import Server, covered_ms
+from rsmq_tui.history.report.facts import Report, Section, server_name, shown, worst_first
+from rsmq_tui.history.report.slo import Server
 from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
 from rsmq_tui.monitor.text import clock, count, duration, plural
 
@@ -373,11 +373,12 @@ class _Page:
     def _row(self, ref: QueueRef, incidents: Sequence[Incident]) -> Row:
         letters = Counter(words.letter(one.worst) for one in sorted(incidents, key=lambda one: severity(one.worst)))
         letter_words = " ".join(_times(number, letter) for letter, number in letters.items())
-        lasted = duration(trouble_ms(incidents, self._report.span))
+        lasted = duration(self._report.trouble_ms(incidents))
         return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {letter_words}")
 
     def _marks(self, incidents: Iterable[Incident]) -> list[Mark]:
-        return [_mark(one.worst, (one.start_ms, one.end_ms), self._report.span) for one in incidents]
+        report = self._report
+        return [_mark(one.worst, each, report.span) for one in incidents for each in report.times_in_trouble(one)]
 
     def _outages(self, server: Server) -> list[Mark]:
         return [_mark(DOWN, span, self._report.span) for span in self._report.outages.get(server, ())]
@@ -432,7 +433,7 @@ class _Page:
         picture = self._pictures.panels(panels, report.span, name, " ".join(sentences), marks=marks, width=CARD)
         letters = Counter(one.worst for one in sorted(section.incidents, key=lambda one: severity(one.worst)))
         trouble = ", ".join(_times(times, words.verdict_words(verdict)) for verdict, times in letters.items())
-        lasted = f": {duration(trouble_ms(section.incidents, report.span))}" if trouble else "no trouble"
+        lasted = f": {duration(report.trouble_ms(section.incidents))}" if trouble else "no trouble"
         lasted += f" · depth up to {words.most(report, section.depth, section)}"
         return (
             f'<section class="card" id="queue-{number}" aria-labelledby="queue-{number}-h"><h3 id="queue-{number}-h">'
@@ -449,7 +450,7 @@ class _Page:
 
 def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
     worst = worst_first(report, incidents)[0]
-    return severity(worst.worst), -trouble_ms(incidents, report.span)
+    return severity(worst.worst), -report.trouble_ms(incidents)
 
 
 def _mark(verdict: str, at: tuple[int, int], span: TimeRange) -> Mark:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms
 from rsmq_tui.history.analysis.reading import Analysis, of_queues
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
@@ -47,7 +48,6 @@ class Server(NamedTuple):
 
 
 Subject = Server | QueueRef
-TimeSpan = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,23 +410,6 @@ def _of_day(day: str) -> TimeRange:
 
 def _rows(table: pa.Table, names: Sequence[str]) -> Iterable[tuple[int, ...]]:
     return zip(*(table.column(f"{name}_sum").to_pylist() for name in names), strict=True)
-
-
-def joined(spans: Iterable[TimeSpan]) -> list[TimeSpan]:
-    """Return the spans in order, with those that overlap joined."""
-    found: list[TimeSpan] = []
-    for from_ms, to_ms in sorted(spans):
-        if found and from_ms <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], to_ms))
-        else:
-            found.append((from_ms, to_ms))
-    return found
-
-
-def covered_ms(spans: Iterable[TimeSpan], within: TimeRange) -> int:
-    """Return how much of a range the spans cover together."""
-    clipped = ((max(from_ms, within.from_ms), min(to_ms, within.to_ms)) for from_ms, to_ms in joined(spans))
-    return sum(max(0, to_ms - from_ms) for from_ms, to_ms in clipped)
 
 
 def _shifted(column: pa.ChunkedArray, by: int = 1) -> pa.Array:

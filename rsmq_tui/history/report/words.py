@@ -226,7 +226,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     verdicts = [_WAS.get(verdict, printable(verdict, 40)) for verdict in incident.verdicts]
     is_several = incident.queue is None and not is_outage(incident) and report.members(incident) > 1
     be = "were" if is_several else "was"
-    times = len(report.times_down(incident))
+    times = 1 if is_several else len(report.times_in_trouble(incident))
     was = f"{be} {_listed(verdicts)}{f' {times} times' if times > 1 else ''}"
     span, lasted_ms = report.span, report.lasted_ms(incident)
     lasted = f"{duration(lasted_ms)}{' in all' if times > 1 else ''}{bounds_words(report.down_ms(incident))}"
@@ -297,7 +297,7 @@ def affected(incident: Incident) -> str:
 
 
 def _is_at_least(incident: Incident) -> bool:
-    # How much a queue had grown before it got this verdict is not recorded.
+    # How much a queue had grown before it got this verdict is not in older recordings.
     return Verdict.GROWING in incident.verdicts
 
 

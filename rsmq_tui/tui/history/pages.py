@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, times_of
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -62,6 +63,8 @@ class HistoryContext:
     marked: Set[QueueRef] = frozenset()
     # The verdict that followed an episode of a queue, by its end.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
+    # When there was trouble in each incident, by its id.
+    times: Mapping[str, Sequence[TimeSpan]] = field(default_factory=dict)
 
     def name(self, ref: QueueRef) -> str:
         """Return a queue's name, with its place if there are several."""
@@ -70,6 +73,11 @@ class HistoryContext:
     def place(self, place: Place) -> str:
         """Return a place's name."""
         return f"{place.profile or place.server} {place.ns}"
+
+    def lasted_ms(self, row: Episode | Incident) -> int:
+        """Return how long there was trouble, without the ok times in an incident."""
+        known = self.times.get(row.id, ()) if isinstance(row, Incident) else ()
+        return sum(to_ms - from_ms for from_ms, to_ms in known) if known else row.length_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +139,8 @@ def _episode_name(row: Episode, context: HistoryContext) -> Piece:
     return context.name(row.ref), "strong"
 
 
-def _lasted(row: Episode | Incident, _: HistoryContext) -> Piece:
-    words = duration(row.length_ms)
+def _lasted(row: Episode | Incident, context: HistoryContext) -> Piece:
+    words = duration(context.lasted_ms(row))
     return (words, "") if row.ended == "over" else (f">{words}", "")
 
 
@@ -277,6 +285,7 @@ class Page:
 def queue_rows(lists: Lists) -> list[QueueRow]:
     """Return the queues, by the worst verdict, then by the time in trouble."""
     of_queue: dict[QueueRef, list[Incident]] = {}
+    times = times_of(lists.incidents, lists.episodes)
     for incident in lists.incidents:
         if incident.ref is not None:
             of_queue.setdefault(incident.ref, []).append(incident)
@@ -284,7 +293,8 @@ def queue_rows(lists: Lists) -> list[QueueRow]:
     for facts in lists.queues:
         incidents = of_queue.get(facts.ref, [])
         worst = min((incident.worst for incident in incidents), key=rank, default=Verdict.OK.value)
-        trouble_ms = sum(one.length_ms if lists.span is None else one.within(lists.span) for one in incidents)
+        spans = [each for one in incidents for each in times[one.id]]
+        trouble_ms = covered_ms(spans, lists.span or TimeRange(0, max((end for _, end in spans), default=0)))
         rows.append(QueueRow(facts, worst, len(incidents), trouble_ms))
     rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
     return rows
@@ -618,6 +628,7 @@ def detail_lines(
         lines += [[]] if lines else []
         lines.append([(f"INCIDENTS of {printable(context.name(ref), 60)}", "head")])
     for one in reversed(incidents):
-        when, worst = f"{moment(one.start_ms)} {duration(one.length_ms):>8} ", printable(trouble_words(one.worst), 30)
+        when = f"{moment(one.start_ms)} {duration(context.lasted_ms(one)):>8} "
+        worst = printable(trouble_words(one.worst), 30)
         lines.append([(when, "muted"), (f"{worst} ", trouble_token(one.worst)), (printable(one.cause, 300), "")])
     return lines

@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
+from rsmq_tui.history.analysis.incidents import times_of
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
@@ -445,9 +446,13 @@ class HistoryScreen(DashboardScreen):
 
     @property
     def _cells(self) -> pages.HistoryContext:
-        places = {facts.ref.place for facts in self._shown.lists.queues}
+        lists = self._shown.lists
+        places = {facts.ref.place for facts in lists.queues}
         return pages.HistoryContext(
-            len(places) > 1, frozenset(self._choice.marked), pages.became_of(self._shown.lists.episodes)
+            len(places) > 1,
+            frozenset(self._choice.marked),
+            pages.became_of(lists.episodes),
+            times_of(lists.incidents, lists.episodes),
         )
 
     def _turn_to(self, page: pages.Page) -> None:

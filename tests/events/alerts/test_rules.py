@@ -373,7 +373,7 @@ def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     assert message.as_json()["queues"] == []
 
     watched.poll(place="one", s=100)
-    assert watched.sent[1].text == "redis://shop:6379/0: answers again after 1m 58s to 2m 1s"
+    assert watched.sent[1].text == "redis://shop:6379/0: answers again for 35 s now, after 1m 58s to 2m 1s"
 
 
 def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None:
@@ -388,7 +388,8 @@ def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None
 
     assert back == ["answers again after 11 s to 13 s", "answers again after 27 s to 29 s"]
     (message,) = watched.sent[1:]
-    assert message.text == f"{SERVER}: {back[1]} (3 changes since it was reported)"
+    told = back[1].replace("again", "again for 35 s now,")
+    assert message.text == f"{SERVER}: {told} (3 changes since it was reported)"
 
 
 def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rsmq_tui.history.analysis.incidents import incidents_of
+from rsmq_tui.history.analysis.incidents import incidents_of, times_of
 from rsmq_tui.history.analysis.values import Episode, Incident
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.incidents import Expected
@@ -94,6 +94,47 @@ def test_an_outage_of_several_places_is_one_and_the_head_of_what_follows() -> No
     assert (head.ended, head.recovered_ms, head.head_id) == ("over", 50 * MINUTE, None)
     assert [one.queue for one in found if one.head_id == head.id] == ["queue:x", "during"]
     assert [one.queue for one in found if one.head_id is None] == ["before", None, "elsewhere", "after"]
+
+
+def test_what_began_before_an_outage_is_not_of_it() -> None:
+    found = incidents_of(
+        [
+            episode("stalled", 30 * S, HOUR, "gone before", affected=9),
+            # No receive since the last but one answer.
+            episode("stalled", 55 * S, HOUR, "slow", affected=1),
+            episode("down", 65 * S, 80 * S, None, answered_ms=60 * S),
+            episode("down", 66 * S, 80 * S, None, LISTS, answered_ms=61 * S),
+        ]
+    )
+
+    (head,) = (one for one in found if one.queue is None)
+    assert {one.queue: one.head_id for one in found if one.queue} == {"gone before": None, "slow": head.id}
+    assert head.affected == 1
+
+
+def test_the_ok_times_in_an_incident_are_no_trouble() -> None:
+    episodes = [
+        episode("stalled", 0, MINUTE),
+        episode("aged", 50 * S, 2 * MINUTE),
+        episode("stalled", 2 * MINUTE + 20 * S, 3 * MINUTE),
+        episode("down", 10 * S, 20 * S, None),
+        episode("down", 40 * S, 50 * S, None, LISTS),
+        episode("down", 3 * MINUTE + S, 4 * MINUTE, None),
+        episode("aged", HOUR, 2 * HOUR, place=OTHER),
+    ]
+    found = {one.id: one for one in incidents_of(episodes)}
+    times = {
+        (found[id].place.server, found[id].queue): spans for id, spans in times_of(found.values(), episodes).items()
+    }
+
+    queue = [(0, 2 * MINUTE), (2 * MINUTE + 20 * S, 3 * MINUTE)]
+    assert times == {
+        ("db1", None): [*queue, (3 * MINUTE + S, 4 * MINUTE)], ("db1", "q"): queue, ("db2", "q"): [(HOUR, 2 * HOUR)],
+    }  # fmt: skip
+    # Without the episodes, only the whole is known.
+    assert list(times_of([one for one in found.values() if one.queue], ()).values()) == [
+        [(0, 3 * MINUTE)], [(HOUR, 2 * HOUR)],
+    ]  # fmt: skip
 
 
 def test_an_outage_alone_is_a_head_of_nothing() -> None:

@@ -229,6 +229,22 @@ def test_a_queue_that_recovered_counts_although_others_go_on(tmp_path: Path) -> 
     assert [row[4] for row in overviews(report)[0].table.rows] == ["1 of 2 ongoing", "ongoing", "05-14 00:01:20"]
 
 
+def test_two_stalls_of_one_incident_do_not_include_the_time_between_them(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": HOUR.to_ms, "samples": 10})
+    for first_s, last_s in ((600, 700), (720, 800)):
+        times = START_MS + first_s * 1_000, START_MS + last_s * 1_000
+        made.add("episodes", episode(PROD, ORDERS.queue, "stalled", *times, cause="none received"))
+    made.publish()
+
+    report = gather(Analysis(tmp_path), HOUR)
+    (sentence,) = worst(report)
+    assert " was stalled 2 times for 3m 0s in all, from 2031-05-14 00:10:00 to 2031-05-14 00:13:20, the " in sentence
+    assert (report.figures.trouble_ms, [row.trouble_ms for row in report.queues]) == (180_000, [180_000])
+    assert report.figures.recoveries_ms == (200_000,)
+    assert [row[3] for row in overviews(report)[0].table.rows] == ["3m 0s"]
+
+
 def test_two_outages_of_one_incident_do_not_include_the_time_between_them(tmp_path: Path) -> None:
     made = Made(tmp_path)
 

@@ -36,7 +36,9 @@ followed as (
         lead(first_ms) over w as next_ms,
         lead(continues) over w as next_continues,
         case when verdict = 'ok' then coalesce(if(continues, lag(over_ms) over w, null), first_ms) end as calm_ms,
-        sum(case when continues then 0 else 1 end) over w as chain
+        sum(case when continues then 0 else 1 end) over w as chain,
+        case when verdict = 'down' and lag(verdict) over w = 'ok' and first_ms - lag(last_ms) over w <= 60000
+            then lag(last_ms) over w end as answered_ms
     from settled window w as (partition by profile, server, ns, queue order by first_ms)
 ),
 known as (
@@ -63,7 +65,7 @@ whole as (
         max(created_ms) as created_ms, max(last_ms) as last_ms, arg_max({'ms': next_ms}, first_ms).ms as next_ms,
         arg_max({'flag': next_continues}, first_ms).flag as next_continues,
         arg_max({'ms': ok_ms}, first_ms).ms as ok_ms, arg_max({'ms': up_ms}, first_ms).ms as up_ms,
-        arg_max({'ms': over_ms}, first_ms).ms as over_ms
+        arg_max({'ms': over_ms}, first_ms).ms as over_ms, arg_min({'ms': answered_ms}, first_ms).ms as answered_ms
     from tallied group by all
 ),
 ended as (
@@ -113,7 +115,7 @@ blocked as (
 blocks as (
     select profile, server, whose, queue, life, block, min(start_ms) as start_ms, max(end_ms) as end_ms,
         arg_max(stops, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended, count(*) as episodes,
-        list(verdict) as verdicts
+        list(verdict) as verdicts, list(answered_ms) as answered
     from blocked group by all
 ),
 -- Four changes within ten minutes: two of them are the end of one block and the start of the next.
@@ -134,17 +136,20 @@ alone as (
     select profile, server, whose, queue, life, min(start_ms) as start_ms, max(end_ms) as end_ms,
         arg_max({'ok': recovered_ms}, end_ms).ok as recovered_ms, arg_max(ended, ending(end_ms, ended)) as ended,
         sum(episodes)::bigint as episodes,
-        list_distinct(flatten(list(verdicts))) as verdicts
+        list_distinct(flatten(list(verdicts))) as verdicts,
+        list_max(list_filter(flatten(list(answered)), lambda at_ms: at_ms < min(start_ms))) as answered_ms
     from grouped group by profile, server, whose, queue, life, number
 ),
+-- A stall that began ten seconds or less before the last answer may be of the outage.
 outages as (
-    select * from alone where queue is null
+    select * exclude answered_ms, greatest(start_ms - 60000, answered_ms - 10000) as from_ms
+    from alone where queue is null
 ),
 with_outage as (
     select alone.*, (select min(start_ms) from outages where (outages.profile, outages.server)
-        = (alone.profile, alone.server) and alone.start_ms between outages.start_ms - 60000 and outages.end_ms + 60000
+        = (alone.profile, alone.server) and alone.start_ms between outages.from_ms and outages.end_ms + 60000
         ) as outage_ms
-    from alone where queue is not null
+    from (select * exclude answered_ms from alone) alone where queue is not null
 ),
 ordered as (
     select *, row_number() over (partition by profile, server order by start_ms, whose, queue) as place
@@ -169,7 +174,7 @@ parts as (
     select profile, server, whose, queue, start_ms, end_ms, recovered_ms, ended, episodes, verdicts,
         if(queues > 1, 'together ' || anchor_ms, null) as head from together
     union all by name
-    select *, 'outage ' || start_ms as head from outages
+    select * exclude from_ms, 'outage ' || start_ms as head from outages
 ),
 heads as (
     select profile, server, head, min(start_ms) as start_ms, max(end_ms) as end_ms, sum(episodes)::bigint as episodes,
