@@ -288,6 +288,14 @@ class _ListPlace(KindPlace):
             memory=self._memory(memory, names.processing, names.leases, names.take_from, *profile.lists),
         )
 
+    def follower(self, name: str = "") -> Polling:
+        from rsmq_tui.monitor.list_poller import ListPoller  # noqa: PLC0415
+
+        poller = super().follower(name)
+        if isinstance(poller, ListPoller):
+            poller.waits_for_search = True
+        return poller
+
     async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
         async with aclosing(self.poller()) as poller:
             try:

@@ -159,6 +159,9 @@ class ListPoller(ReaderPolling[ListReader]):
         )
         self._age = age
         self._search_every_s = search_every_s
+        # Let the first poll wait for the first search as long as that takes, at most until the next one would be due:
+        # for callers to whom a list that is not found yet would be one that does not exist.
+        self.waits_for_search = False
         self._searching: asyncio.Task[None] | None = None
         self._searched = asyncio.Event()
         self._search_now = asyncio.Event()
@@ -290,13 +293,14 @@ class ListPoller(ReaderPolling[ListReader]):
         return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
 
     async def _begin_search(self) -> None:
-        """Start the search beside the polls; the first poll waits for its end, at most ``FIRST_SEARCH_S``."""
+        """Start the search beside the polls; the first poll waits for its end, usually at most ``FIRST_SEARCH_S``."""
         if not self.reader.discovery.searches:
             return
         if self._searching is None:
             self._searching = asyncio.create_task(self._keep_searching())
             ended = asyncio.create_task(self._searched.wait())
-            await asyncio.wait((ended, self._searching), timeout=FIRST_SEARCH_S, return_when=asyncio.FIRST_COMPLETED)
+            timeout_s = self._search_every_s if self.waits_for_search else FIRST_SEARCH_S
+            await asyncio.wait((ended, self._searching), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()
         elif self._searching.done():
             self._searching.result()

@@ -53,6 +53,20 @@ def test_a_place_of_a_later_day_appears_when_time_reaches_it(later: Path) -> Non
     assert replay.snapshot.server == PLACE.server
 
 
+def test_a_replay_begins_when_each_place_was_polled(tmp_path: Path) -> None:
+    first, second = Tape(tmp_path), Tape(tmp_path, "b" * 12, place=STAGE)
+    for poll in range(3):
+        first.poll(NOON_MS + poll * STEP_MS, said("ok"))
+        second.poll(NOON_MS + poll * STEP_MS + 40, said("stalled", "emails"))
+    first.seal()
+    second.seal()
+    replay = replay_of(tmp_path)
+
+    assert (replay.position_ms, places(replay)) == (NOON_MS + 40, [("prod", "orders"), ("stage", "emails")])
+    replay.step(-1)
+    assert replay.position_ms == NOON_MS + 40
+
+
 def test_reaching_a_place_by_playing_is_as_good_as_going_there(later: Path) -> None:
     played = replay_of(later, from_ms=NOON_MS)
     while played.position_ms < BEGINS_MS + 5 * STEP_MS:

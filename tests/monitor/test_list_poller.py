@@ -221,6 +221,18 @@ class TestSearching:
         assert "named" in names_of(snapshot)
         assert snapshot.notes[0].startswith("still searching for lists, ")
 
+    async def test_that_takes_long_is_awaited_by_those_who_record(
+        self, client: redis.Redis, polling: Polling, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client.mset({f"key:{number}": "x" for number in range(500)})
+        client.lpush("queue:a", "x")
+        monkeypatch.setattr(list_reader, "SCAN_COUNT", 10)
+        monkeypatch.setattr(list_poller, "FIRST_SEARCH_S", 0.0)
+        poller = polling("queue:*", "named")
+        poller.waits_for_search = True
+
+        assert names_of(await poller.poll()) == ["named", "queue:a"]
+
     async def test_that_is_not_allowed_is_a_note(self, client: redis.Redis, redis_url: str, polling: Polling) -> None:
         client.acl_setuser("narrow", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-scan"])
         poller = polling("queue:*", "mail", url=redis_url.replace("redis://", "redis://narrow:x@"))

@@ -90,6 +90,7 @@ class Replay:
         self._tracks: dict[Place, PlaceTrack] = {}
         self._fleet = Fleet(())
         span = self.timeline.span
+        self._begin_ms = self._all_begun_ms(span.from_ms)
         self.seek(max(span.from_ms, span.to_ms - HOUR_MS) if from_ms is None else from_ms)
 
     @property
@@ -115,11 +116,11 @@ class Replay:
         self._changes.forget()
 
     def seek(self, at_ms: int) -> None:
-        """Go to a moment, clamped to the recorded span."""
+        """Go to a moment, clamped to the recorded span; to its first round of polls, one of each place."""
         timeline = self.timeline
         if at_ms > timeline.span.to_ms:
             self.refresh()
-        at_ms = max(timeline.span.from_ms, min(at_ms, timeline.span.to_ms))
+        at_ms = max(self._begin_ms, min(at_ms, timeline.span.to_ms))
         self.skipped = None
         self._tracks = {}
         from_ms = at_ms - timeline.spans.warm_ms
@@ -133,6 +134,13 @@ class Replay:
         # Replaced together with the snapshot, because screens read it concurrently.
         self.position_ms = at_ms
         self._show()
+
+    def _all_begun_ms(self, from_ms: int) -> int:
+        """Return when the last place of the first round was polled: a recorder polls all of them at about that time."""
+        first: dict[Place, int] = {}
+        for poll in self.timeline.polls(from_ms, from_ms + self.timeline.spans.interval_ms // 2):
+            first.setdefault(poll.place, poll.at_ms)
+        return max(first.values(), default=from_ms)
 
     def play(self, elapsed_ms: int) -> None:
         """Advance by ``elapsed_ms`` of recorded time, at most to the end; gaps are skipped."""
