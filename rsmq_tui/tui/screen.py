@@ -19,7 +19,7 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used, would_change
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
-from rsmq_tui.tui.widgets.lines import ChangeLine, KeyHints, StatusLine
+from rsmq_tui.tui.widgets.lines import FRESHNESS_S, ChangeLine, KeyHints, StatusLine, is_stale
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.word_filter import FilterInput, WordFilter
@@ -67,6 +67,8 @@ class DashboardScreen(Screen[None]):
             self.mount(self._banner, before=0)
         self.is_following = True
         self.show_tour()
+        # The next snapshot may not come.
+        self.set_interval(FRESHNESS_S, self._dim)
         self.receive_snapshot(self.dashboard.snapshot)
         self.tell_change(self.dashboard.changes.status)
 
@@ -306,11 +308,17 @@ class DashboardScreen(Screen[None]):
         """Show the last snapshot again, in another form or with other information."""
         snapshot = self.snapshot
         if snapshot is not None:
-            self.set_class(snapshot.link.failure is not None and snapshot.link.fresh_at_s is not None, "-stale")
+            self._dim()
             self.show_snapshot(snapshot)
             scope = self.undo_scope
             if scope is not None:
                 self.dashboard.changes.follow_undo(*scope)
+
+    def _dim(self) -> None:
+        """Dim the numbers while they are stale, as the status line says it."""
+        snapshot = self.snapshot
+        if snapshot is not None:
+            self.set_class(snapshot.link.fresh_at_s is not None and is_stale(snapshot, self.dashboard), "-stale")
 
     def _place_pane(self) -> None:
         pane = self.query_one_optional(Pane)

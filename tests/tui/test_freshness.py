@@ -90,8 +90,11 @@ async def test_a_server_that_is_silent_is_told_before_the_poll_gives_up(source: 
         await play(pilot, source, poll_of(source, one_of_each(), cost=cost))
         source.clock.now_s += 2.0
         assert _status(pilot).endswith("● live ")
+        assert not pilot.app.screen.has_class("-stale")
         source.clock.now_s += 0.1
         assert _status(pilot).endswith("◌ stale 2 s · waiting for the server ")
+        # The table is dimmed by the same rule, without a new snapshot.
+        await until(pilot, lambda: pilot.app.screen.has_class("-stale"), "the numbers are dimmed")
         await play(pilot, source, poll_of(source, one_of_each(), interval_s=10.0, cost=cost))
         source.clock.now_s += 11
         assert _status(pilot).endswith("● live ")

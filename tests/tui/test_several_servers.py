@@ -195,6 +195,9 @@ async def test_the_header_names_the_server_that_is_late_before_its_poll_has_fail
             await settled(pilot)
         await until(pilot, lambda: _status(pilot).endswith("◌ prod: stale 3 s "), "one is late")
         assert "◌ prod " in _status(pilot)
+        await until(
+            pilot, lambda: any(line.rstrip().endswith(" stale 3 s") for line in lines_of(table_of(pilot))), "row"
+        )
         clock.now_s += 3
         await until(pilot, lambda: _status(pilot).endswith("◌ stale 3 s · waiting for the servers "), "all are late")
 

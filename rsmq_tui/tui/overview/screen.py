@@ -40,7 +40,7 @@ from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, stale_words, why_empty
+from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, is_stale, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
@@ -250,9 +250,9 @@ class OverviewScreen(DashboardScreen):
         return columns
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
-        """Return the age of the numbers of servers that do not answer, by place, if there are several servers."""
-        failing = (part for part in snapshot.parts if part.link.failure is not None)
-        return {part.place: age_words(part, self.dashboard) for part in failing}
+        """Return the age of the numbers that are stale, by place, if there are several servers."""
+        stale = (part for part in snapshot.parts if is_stale(part, self.dashboard))
+        return {part.place: age_words(part, self.dashboard) for part in stale}
 
     def _known(self) -> dict[str, "Known"]:
         """Return the troubles that are acknowledged now, by the keys of their queues."""
@@ -515,7 +515,8 @@ class OverviewScreen(DashboardScreen):
         ]
         if is_stale:
             # This is the last known verdict, which may no longer be true.
-            pieces.append((f"✗ {stale_words(part, self.dashboard)} · ", "alarm"))
+            sign = "◌" if part.link.failure is None else "✗"
+            pieces.append((f"{sign} {stale_words(part, self.dashboard)} · ", "alarm"))
         pieces.append((words, "muted" if is_stale else ""))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))

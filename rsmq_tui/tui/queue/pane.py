@@ -16,7 +16,7 @@ from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine, is_stale
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.row_table import RowTable
 
@@ -136,7 +136,7 @@ class QueuePane(Pane[Page]):
             # The first paint does not wait for the pane.
             self.call_after_refresh(self._fill)
             return
-        self.set_class(part.link.failure is not None, "-stale")
+        self.set_class(is_stale(part, dashboard), "-stale")
         drawn = (part.at_ms // CHART_STEP_MS, dashboard.window_ms)
         # A recording may have other messages for the same counts.
         version = (queue, dashboard.replay is not None and part.at_ms)

@@ -23,7 +23,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
-    """Describe the age of the numbers of a server that does not answer."""
+    """Describe the age of the numbers of a server that are stale."""
     fresh_s = part.link.fresh_at_s
     if fresh_s is None:
         return "no data yet"
@@ -39,12 +39,14 @@ def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
 
         return outage_words(part, dashboard.replay)
     failure, age = part.link.failure, age_words(part, dashboard)
+    if failure is None:
+        return f"{age} · waiting for the server"
     if len({each.server for each in part.parts}) > 1:
         # Each server has its own age and reason, which are shown for its queues.
         return f"no server answers · {age} or more · {_retry_words(part, dashboard)}"
-    if failure is not None and failure.kind == ENDED:
+    if failure.kind == ENDED:
         return f"{age} · {printable(failure.sentence, 80)}: {printable(failure.hint, 80)}"
-    return f"{age} · {_retry_words(part, dashboard)}: {printable(failure.sentence if failure else '', 80)}"
+    return f"{age} · {_retry_words(part, dashboard)}: {printable(failure.sentence, 80)}"
 
 
 def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
@@ -89,12 +91,17 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     ]
 
 
-# How long after the next numbers were due the last ones are called stale.
+# How long after the next numbers were due the last ones are called stale, and how often that is looked at.
 _LATE_S = 1.0
+FRESHNESS_S = 0.5
+
+
+def is_stale(snapshot: Snapshot, dashboard: Dashboard) -> bool:
+    """Return whether the numbers of a server are old: its last poll failed or is overdue; of several, all are."""
+    return all(part.link.failure is not None or _is_late(part, dashboard) for part in snapshot.parts or (snapshot,))
 
 
 def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
-    """Return whether the next numbers of a server are overdue, although no poll has failed yet."""
     fresh_s = part.link.fresh_at_s
     if dashboard.replay is not None or part.paused or fresh_s is None:
         return False
@@ -138,7 +145,7 @@ class StatusLine(Painted):
     def on_mount(self) -> None:
         """Repaint regularly; nothing is sent unless the text changes."""
         self._began_s = dashboard_of(self.app).clock()
-        self.set_interval(0.5, self.repaint)
+        self.set_interval(FRESHNESS_S, self.repaint)
 
     def watch_snapshot(self) -> None:
         """Repaint for a new snapshot."""
@@ -231,7 +238,7 @@ class StatusLine(Painted):
         if snapshot.paused:
             return (f"‖ paused · data {age_s or 0:.0f} s old ", "alarm")
         parts = snapshot.parts or (snapshot,)
-        stale = [part for part in parts if part.link.failure is not None or _is_late(part, dashboard)]
+        stale = [part for part in parts if is_stale(part, dashboard)]
         if not stale:
             return ("● live ", "live")
         if len(stale) == len(parts):
