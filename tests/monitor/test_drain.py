@@ -88,6 +88,26 @@ def test_after_a_burst_the_time_is_that_of_the_latest_rates() -> None:
     assert needed_deletes(now, latest) == ""
 
 
+def test_from_when_a_consumer_began_on() -> None:
+    watched, flow = Scripted(), Flow(sent=5_000)
+    watched.run(flow, seconds=100)
+    states = [watched.run(flow, seconds=1, received=5, deleted=5) for _ in range(40)]
+
+    # At first, the rate of a minute would say that it takes hours.
+    assert {state.drain_s for state in states[:10]} == {None}
+    # It counts from a bucket, which was up to 5 s before.
+    for begin, error in ((16, 0.35), (25, 0.2), (35, 0.15)):
+        assert all(state.drain_s == pytest.approx((state.ready or 0) / 5, rel=error) for state in states[begin:])
+
+
+def test_of_batches_it_is_that_of_the_minute() -> None:
+    watched, flow = Scripted(), Flow(sent=50_000)
+    moved = (100 if second % 20 == 0 else 0 for second in range(300))
+    states = [watched.run(flow, seconds=1, received=count, deleted=count) for count in moved]
+
+    assert all(abs(state.drain_s - (state.ready or 0) / 5) < 4_000 for state in states[80:] if state.drain_s)
+
+
 def test_arrivals_that_fell_by_chance_change_no_time() -> None:
     for arrived in range(7, 20):
         recent, latest = Rates(1.2, 1.2, 1.2), Rates(arrived / 10 / 2, 1.5, 1.5)

@@ -1,7 +1,6 @@
 """One recorded place followed from poll to poll: its snapshots, rates and recent history."""
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,6 @@ from rsmq_tui.monitor.tracking.series import (
     BUCKET_MS,
     BUCKETS,
     FlightTimes,
-    ListSample,
     ListSeries,
     QueueSeries,
     Rates,
@@ -28,7 +26,7 @@ from rsmq_tui.monitor.tracking.series import (
     Trend,
 )
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import Judgement, drain_of, drain_rates, falls_from
+from rsmq_tui.monitor.tracking.verdicts import Judgement, clearly_shrinks, drain_of, drain_rates, falls_from
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -71,19 +69,6 @@ def rates_between(then: Poll, now: Poll) -> dict[str, pa.ChunkedArray]:
     }
     elapsed_s = pa.scalar((now.at_ms - then.at_ms) / 1000 or None, pa.float64())
     return {name: pc.divide(count, elapsed_s) for name, count in counts.items()}
-
-
-def _drain_grown_s(recent: dict[str, pa.ChunkedArray], latest: dict[str, pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Return the net rates by which queues drain, whatever caused them: see ``drain_rates``."""
-    have_turned = [
-        None not in (then.arrivals_s, now.arrivals_s) and drain_rates(then, now) is now
-        for then, now in zip(_rates_of(recent), _rates_of(latest), strict=True)
-    ]
-    return pc.if_else(pa.array(have_turned, pa.bool_()), latest["grown_s"], recent["grown_s"])
-
-
-def _rates_of(columns: dict[str, pa.ChunkedArray]) -> Iterator[Rates]:
-    return map(Rates, *(columns[name].to_pylist() for name in Rates._fields))
 
 
 def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
@@ -278,17 +263,14 @@ class PlaceTrack:
             return self._snapshot((), _NOTHING, Trend(), now_ms, next_ms)
         poll = self._polls[-1]
         rates = self._rates(RATE_SPAN_MS)
-        shrunk_s = pc.negate(_drain_grown_s(self._rates(DRAIN_SPAN_MS), rates))
-        ready = poll.rows.column("ready").cast(pa.float64(), safe=False)
-        drain_s = pc.if_else(pc.greater(shrunk_s, _ZERO), pc.divide(ready, shrunk_s), _UNKNOWN)
         # Lists have no counters: only the change of their depth is known.
         net_s = pc.if_else(pc.is_null(poll.rows.column("totalsent")), rates.pop("grown_s"), _UNKNOWN)
         rows = poll.rows
-        for name, values in {**rates, "net_s": net_s, "drain_s": drain_s}.items():
+        for name, values in {**rates, "net_s": net_s}.items():
             rows = rows.append_column(name, values)
         states = tuple(
             sorted(
-                (state_of(self._with_list_drain(row, poll), poll, self.label) for row in rows.to_pylist()),
+                (state_of({**row, "drain_s": self._drain_s(row, poll)}, poll, self.label) for row in rows.to_pylist()),
                 key=lambda state: state.name,
             )
         )
@@ -298,16 +280,28 @@ class PlaceTrack:
             totals.replace(None, state)
         return self._snapshot(states, totals.totals(states), self._trend.copy(), now_ms, next_ms)
 
-    def _with_list_drain(self, row: dict[str, Any], poll: Poll) -> dict[str, Any]:
-        """Return a row with the time in which its queue drains, if that is a list: see ``falls_from``."""
+    def _drain_s(self, row: dict[str, Any], poll: Poll) -> float | None:
+        """Return the time in which the queue of a row drains, None if it does not: see ``drain_of``."""
         series = None if row["drain"] != Drain.CLEARS else self._trend.series.get(read_name(row["queue"]))
         reference = self._trend.reference(poll.at_ms, DRAIN_SPAN_MS)
-        if not isinstance(series, ListSeries) or reference is None or row["depth"] is None:
-            return row
-        now, before = ListSample(poll.at_ms, row["depth"], row["ready"] or 0, 0, 0), series.at(reference.bucket)
-        samples = [*([] if before is None else [before]), *series.between(reference.at_ms, poll.at_ms), now]
-        net_s = now.net_since(falls_from(samples)) or 0.0
-        return {**row, "drain_s": now.ready / -net_s if net_s < 0 else None}
+        if series is None or reference is None or row["depth"] is None or row["ready"] is None:
+            return None
+        counts = row["depth"], row["ready"], row["totalsent"] or 0, row["totalrecv"] or 0
+        now = series.sample(poll.at_ms, *counts)
+        # Before its creation, the samples are those of another queue. Clients may write any time of that.
+        created_ms = row["created_ms"] if (row["created_ms"] or 0) <= poll.at_ms else None
+        earlier = [series.at(reference.bucket), *series.between(reference.at_ms, poll.at_ms)]
+        samples = [one for one in earlier if one is not None and one.at_ms >= (created_ms or 0)] + [now]
+        rates = row["arrivals_s"], row["deletes_s"], row["receives_s"]
+        latest = None if None in rates else Rates(*rates)
+        shrinks = (row["net_s"] or 0.0) < 0 if latest is None else clearly_shrinks(latest)
+        since = falls_from(samples) if shrinks else samples[0]
+        recent = now.rates_since(since)
+        if latest is not None and recent is not None and drain_rates(recent, latest) is latest:
+            net_s = latest.arrivals_s - latest.deletes_s
+        else:
+            net_s = 1000 * (now.depth - since.depth) / max(1, now.at_ms - since.at_ms)
+        return now.ready / -net_s if net_s < 0 else None
 
     def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
         """Return the limit that a queue reaches first, as it was live."""

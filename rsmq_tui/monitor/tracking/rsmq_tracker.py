@@ -8,7 +8,7 @@ from rsmq_tui.monitor.model import QueueState, Verdict
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, References, Tracker
-from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, drain_of
+from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of, falls_from
 from rsmq_tui.protocol import TIME_FROM, Row
 
 _FOREVER = 1 << 62
@@ -109,7 +109,7 @@ class QueueTracker(Tracker):
             judged = OK
         else:
             judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
-        drain, drain_s = drain_of(ready, trend, rates, judged, limits, self._backlog_s(before_trend, sample))
+        drain, drain_s = self._drain(before_trend, sample, trend, rates, judged)
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still, drain_s=drain_s)
         until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
@@ -170,8 +170,16 @@ class QueueTracker(Tracker):
         is_more = rates is not None and rates.arrivals_s > rates.deletes_s
         return is_more and self._backlog_since(earlier, sample) > 0
 
-    def _backlog_s(self, earlier: Sample, sample: Sample) -> float:
-        return 1000 * self._backlog_since(earlier, sample) / max(1, sample.at_ms - earlier.at_ms)
+    def _drain(
+        self, earlier: Sample, sample: Sample, trend: Rates | None, rates: Rates | None, judged: Judgement
+    ) -> tuple[Drain, float | None]:
+        """Return what ``drain_of`` does, by the rates since an earlier sample, or since the queue began to fall."""
+        # Fast path: most queues neither grow nor shrink.
+        if rates is not None and clearly_shrinks(rates):
+            between = self.series.between(earlier.at_ms, sample.at_ms)
+            trend = sample.rates_since(falls_from((earlier, *between, sample)))
+        backlog_s = 1000 * self._backlog_since(earlier, sample) / max(1, sample.at_ms - earlier.at_ms)
+        return drain_of(sample.ready, trend, rates, judged, self._thresholds, backlog_s)
 
     def _remember(self) -> tuple[int, ...]:
         found = self.look.found

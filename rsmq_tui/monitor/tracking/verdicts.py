@@ -24,8 +24,10 @@ _STEADY_S = 0.02
 # many standard deviations of what comes at random.
 _TURN_S = 10
 _TURN_DEVIATIONS = 3
-# A list must have fallen in that many buckets.
+# A queue must have fallen in that many buckets.
 _FALLS_MIN = 3
+# A queue that has shrunk by this much faster lately than before has only begun to: how fast is not known yet.
+_BEGINS = 3.5
 # In what time it would be good to drain a queue.
 SOON_S = 600
 # Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
@@ -355,18 +357,22 @@ def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
     # Fast path: most queues have not turned.
     if latest is None or latest.arrivals_s >= recent.arrivals_s or latest.deletes_s <= latest.arrivals_s:
         return recent
-    usual, arrived, deleted = (each * _TURN_S for each in (recent.arrivals_s, latest.arrivals_s, latest.deletes_s))
+    usual, arrived = recent.arrivals_s * _TURN_S, latest.arrivals_s * _TURN_S
     has_fallen = usual - arrived > _TURN_DEVIATIONS * sqrt(usual)
-    shrinks = deleted - arrived > _TURN_DEVIATIONS * sqrt(deleted + arrived)
-    return latest if has_fallen and shrinks else recent
+    return latest if has_fallen and clearly_shrinks(latest) else recent
+
+
+def clearly_shrinks(latest: Rates) -> bool:
+    """Return whether a queue shrinks by more than by chance, by its rates over about ten seconds."""
+    arrived, deleted = latest.arrivals_s * _TURN_S, latest.deletes_s * _TURN_S
+    return deleted - arrived > _TURN_DEVIATIONS * sqrt(deleted + arrived)
 
 
 def falls_from(samples: Sequence[Sample]) -> Sample:
-    """Return the sample since which the depth of a list tells how it drains: the first one, or the highest since.
+    """Return the sample since which the depth of a queue tells how it drains: the first one, or the highest since.
 
     ``samples`` are of the last minute, the last one of now. It counts from the highest depth if it has clearly fallen
-    since: in at least ``_FALLS_MIN`` buckets, and by more than by chance. Without counts of what is pushed and taken,
-    the changes from bucket to bucket tell how much that is.
+    since: in at least ``_FALLS_MIN`` buckets, and by more than by chance, as the changes from bucket to bucket tell.
     """
     highest = max(range(len(samples)), key=lambda place: (samples[place].depth, place))
     falls = [one.depth - other.depth for one, other in pairwise(samples[highest:-1])]
@@ -387,10 +393,10 @@ def drain_of(
 ) -> tuple[Drain, float | None]:
     """Return whether the ready messages clear, and in how many seconds at the current rates.
 
-    ``recent`` are the rates of the last minute, ``latest`` those of about ten seconds; ``drain_rates`` are those that
-    determine the time. In the latest ones, the queue must shrink too. Growth below the thresholds counts as steady.
-    ``backlog_s`` is ``Sample.backlog_since`` over the last minute, per second: messages that wait for a delay of their
-    own are no growth.
+    ``recent`` are the rates of the last minute, or since ``falls_from``, ``latest`` those of about ten seconds;
+    ``drain_rates`` are those that determine the time. In the latest ones, the queue must shrink too. Growth below the
+    thresholds counts as steady. ``backlog_s`` is ``Sample.backlog_since`` over the last minute, per second: messages
+    that wait for a delay of their own are no growth.
     """
     if recent is None:
         return net_drain_of(ready, None, None, judged, limits, was_taken=False)
@@ -415,7 +421,8 @@ def net_drain_of(
 ) -> tuple[Drain, float | None]:
     """As ``drain_of``, for a backlog whose depth changes by ``net_s`` per second.
 
-    ``latest_s`` is the change over a shorter span: a queue that has grown and shrinks now may do either. ``was_taken``
+    ``latest_s`` is the change over a shorter span: a queue that has grown and shrinks now may do either, and one that
+    has only begun to shrink does so faster than ``net_s`` says. ``was_taken``
     is True if an item was taken lately: a constant depth is steady only then. A change of at most ``share_s`` counts as
     steady too.
     """
@@ -427,8 +434,8 @@ def net_drain_of(
     if net_s > share_s and net_s > limits.growing_s:
         return (Drain.UNKNOWN if latest_s is not None and latest_s < 0 else Drain.GROWING), None
     if net_s < -max(share_s, _STEADY_S):
-        shrinks = latest_s is not None and latest_s < 0
-        return (Drain.CLEARS, ready / -net_s) if shrinks else (Drain.UNKNOWN, None)
+        is_known = latest_s is not None and _BEGINS * net_s < latest_s < 0
+        return (Drain.CLEARS, ready / -net_s) if is_known else (Drain.UNKNOWN, None)
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
 
 
