@@ -210,7 +210,7 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
     is_moved_back = ask.unsettled and _is_moved_back(undone, diff)
     for member, (old_lease, new_lease) in diff.leases.items():
         found, left = undone.effects.get(("lease", member), (None, None))
-        is_back = is_moved_back and old_lease is None and new_lease in undone.leases.get(member, ())
+        is_back = ask.unsettled and old_lease is None and new_lease in undone.leases.get(member, ())
         if (left, found) != (old_lease, new_lease) and not is_back:
             yield Violation("undo is the inverse", f"lease {member!r}: {found} -> {left}, {old_lease} -> {new_lease}")
     allowed = undone.gone | undone.items if ask.unsettled or is_moved_back else undone.gone
