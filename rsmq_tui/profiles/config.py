@@ -46,7 +46,7 @@ _GIVEN_BY = {
 _GIVEN_BY_NODES = ("url", "host", "port")
 
 
-def _ways_in(folder: Path) -> dict[str, Read]:
+def _credential_keys(folder: Path) -> dict[str, Read]:
     return {
         "user": values.text,
         "password_env": values.text,
@@ -59,21 +59,21 @@ def _ways_in(folder: Path) -> dict[str, Read]:
 def address_keys(folder: Path) -> dict[str, Read]:
     """Return the reader of each key; relative paths start in the folder."""
     path = values.path_in(folder)
-    ways_in = _ways_in(folder)
+    credentials = _credential_keys(folder)
     return {
         "url": _url,
         "host": values.host,
         "port": values.port,
         "db": values.database,
         "socket": path,
-        **ways_in,
+        **credentials,
         "tls": values.flag,
         **dict.fromkeys(_TLS_FILES, path),
         "tls_verify": values.one_of("full", "chain", "none"),
         "sentinels": values.nodes(DEFAULT_SENTINEL_PORT),
         "sentinel_service": values.text,
         "sentinel_tls": values.flag,
-        **{f"sentinel_{key}": read for key, read in ways_in.items()},
+        **{f"sentinel_{key}": read for key, read in credentials.items()},
         "cluster": values.cluster(DEFAULT_PORT),
     }
 
@@ -121,7 +121,7 @@ class _AddressKeys:
         if isinstance(self._own("cluster"), tuple):
             self._go_without("cluster", _GIVEN_BY_NODES)
         for prefix in _PREFIXES:
-            self._check_way_in(prefix)
+            self._check_passwords(prefix)
         if "sentinels" in self.own and "sentinel_service" not in self.own:
             self._note("sentinels", "need sentinel_service, the name of the service that they monitor")
         if "sentinels" not in self.own:
@@ -156,15 +156,15 @@ class _AddressKeys:
     def _is_secure(self) -> bool:
         return bool(self._own("tls")) or str(self._own("url") or "").startswith("rediss://")
 
-    def _check_way_in(self, prefix: str) -> None:
-        ways = [key for key in self.own if key.startswith(prefix) and key.removeprefix(prefix) in _PASSWORDS]
-        for key in ways[1:]:
-            self._note(key, f"cannot be combined with {ways[0]}: give the password only once")
+    def _check_passwords(self, prefix: str) -> None:
+        given = [key for key in self.own if key.startswith(prefix) and key.removeprefix(prefix) in _PASSWORDS]
+        for key in given[1:]:
+            self._note(key, f"cannot be combined with {given[0]}: give the password only once")
         url = self._own("url")
         if prefix or url is None:
             return
         parts = urlsplit(url)
-        for key in ("user", *ways):
+        for key in ("user", *given):
             if key in self.own and (parts.username or Address(url).has_password):
                 self._note(key, "cannot be combined with a user or a password in url")
 
@@ -206,9 +206,9 @@ class _AddressKeys:
 
     def _password(self, prefix: str) -> Password | None:
         for table in (self.own, self.defaults):
-            for key, way in _PASSWORDS.items():
+            for key, read in _PASSWORDS.items():
                 if prefix + key in table:
-                    return way(table[prefix + key].value)
+                    return read(table[prefix + key].value)
         return None
 
     def _own(self, key: str) -> Any:
@@ -353,18 +353,18 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
 
 
 def _web(table: Any, folder: Path, mistakes: Mistakes) -> Web:
-    keys = _ways_in(folder)
+    keys = _credential_keys(folder)
     secrets = {name.replace("password", "secret"): read for name, read in keys.items() if name != "user"}
     given = read_table(table, ("web",), keys | secrets, mistakes)
     found: dict[str, Password] = {}
     for what in ("password", "secret"):
-        for name, way in _PASSWORDS.items():
+        for name, read in _PASSWORDS.items():
             key = name.replace("password", what)
             if key not in given:
                 continue
             if what in found:
                 mistakes.add(given[key].place, f"{key} cannot be combined with another one: give the {what} only once")
-            found[what] = way(given[key].value)
+            found[what] = read(given[key].value)
     user = given["user"].value if "user" in given else ""
     if ":" in user or bool(user) != ("password" in found):
         mistakes.add(("web",), "user and password go together, and a user has no colon")

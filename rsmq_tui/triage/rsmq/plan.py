@@ -29,7 +29,7 @@ from rsmq_tui.triage.scope import Guard, Preview, ScanCallback, Selection, previ
 T = TypeVar("T")
 
 
-async def ahead(
+async def prefetched(
     items: AsyncGenerator[T, None], count: int, weigh: Callable[[T], int] = lambda item: 0, heavy: int = 1
 ) -> AsyncGenerator[T, None]:
     """Yield the items of a generator in order, and let it run ahead in a task; raises what it raises.
@@ -246,9 +246,9 @@ LEFT_GONE = f"{OF_QUEUE}already deleted"
 KEPT = f"{OF_QUEUE}kept: it holds messages"
 KEPT_CHANGED = f"{OF_QUEUE}kept: it received messages or was changed at the last moment"
 
-# How many batches are prepared ahead, and the limit for their bodies, each of which may have half a gigabyte.
-AHEAD_BATCHES = 8
-AHEAD_BYTES = 4_000_000
+# How many batches are prefetched, and the limit for their bodies, each of which may have half a gigabyte.
+_PREFETCHED = 8
+_PREFETCHED_BYTES = 4_000_000
 
 # Attributes that identify a queue to be deleted: if they differ, it was changed or recreated.
 _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
@@ -270,7 +270,7 @@ async def prepare_messages(
         made = await preparing.targets.create(action.target)
         if made is not None:
             yield Step(made, counted=False, alone=True)
-    async with aclosing(ahead(preparing.changes(selection), AHEAD_BATCHES, _bytes_of, AHEAD_BYTES)) as coming:
+    async with aclosing(prefetched(preparing.changes(selection), _PREFETCHED, _bytes_of, _PREFETCHED_BYTES)) as coming:
         async for prepared in coming:
             yield prepared
     if isinstance(action, actions.DeleteQueue):

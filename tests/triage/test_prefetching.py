@@ -1,4 +1,4 @@
-"""Preparing ahead: in order, no further than there is room, and nothing is lost, left behind or done after an end."""
+"""Prefetching: in order, no further than there is room, and nothing is lost, left behind or done after an end."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.triage.change import Step
-from rsmq_tui.triage.rsmq.plan import _bytes_of, ahead
+from rsmq_tui.triage.rsmq.plan import _bytes_of, prefetched
 from tests.triage.keyspace import message
 
 
@@ -40,14 +40,14 @@ async def turns(count: int = 100) -> None:
 
 async def test_all_come_in_their_order() -> None:
     making = Making(50)
-    assert [number async for number in ahead(making.numbers(), 3)] == list(range(50))
+    assert [number async for number in prefetched(making.numbers(), 3)] == list(range(50))
     assert making.closed
 
 
 @pytest.mark.parametrize("count", [1, 8])
 async def test_no_more_are_made_than_may_wait(count: int) -> None:
     making = Making(50)
-    async with aclosing(ahead(making.numbers(), count)) as coming:
+    async with aclosing(prefetched(making.numbers(), count)) as coming:
         async for number in coming:
             await turns()
             assert making.made == min(50, number + 1 + count)
@@ -55,7 +55,7 @@ async def test_no_more_are_made_than_may_wait(count: int) -> None:
 
 async def test_heavy_ones_wait_alone() -> None:
     making = Making(50)
-    async with aclosing(ahead(making.numbers(), 8, lambda number: 10 if number % 10 == 5 else 1, 10)) as coming:
+    async with aclosing(prefetched(making.numbers(), 8, lambda number: 10 if number % 10 == 5 else 1, 10)) as coming:
         async for number in coming:
             await turns()
             waiting = range(number + 1, making.made)
@@ -72,7 +72,7 @@ async def test_an_error_comes_behind_what_was_made_before_it(error: BaseExceptio
     making, found = Making(3, error), list[int]()
 
     async def take() -> None:
-        async for number in ahead(making.numbers(), 8):
+        async for number in prefetched(making.numbers(), 8):
             await turns()
             found.append(number)
 
@@ -85,7 +85,7 @@ async def test_an_error_comes_behind_what_was_made_before_it(error: BaseExceptio
 @pytest.mark.parametrize("taken", [0, 1, 4])
 async def test_leaving_early_ends_the_making(taken: int) -> None:
     making, before = Making(50), asyncio.all_tasks()
-    coming = ahead(making.numbers(), 3)
+    coming = prefetched(making.numbers(), 3)
     for _ in range(taken):
         await anext(coming)
     await coming.aclose()
@@ -101,7 +101,7 @@ async def test_cancelling_whoever_waits_ends_the_making() -> None:
     stuck = asyncio.Event()
 
     async def work() -> None:
-        async with aclosing(ahead(making.numbers(), 3)) as coming:
+        async with aclosing(prefetched(making.numbers(), 3)) as coming:
             async for _ in coming:
                 await stuck.wait()
 
