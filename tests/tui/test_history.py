@@ -18,7 +18,7 @@ from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader
+from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader, range_words
 from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
@@ -84,6 +84,10 @@ def _is_loading(pilot: Pilot[None]) -> bool:
     # A thread reads, and pilot knows of none.
     screens = [screen for screen in pilot.app.screen_stack if isinstance(screen, HistoryScreen)]
     return any(one._is_loading or one._asked != one._shown.wanted for one in screens)
+
+
+def shows_range(pilot: Pilot[None], from_ms: int, to_ms: int) -> bool:
+    return range_words(TimeRange(from_ms, to_ms)) in text(pilot)
 
 
 def rows_of(pilot: Pilot[None]) -> list[str]:
@@ -183,21 +187,19 @@ async def test_m_charts_the_next_metric_in_a_unit_of_its_own(analysis_folder: Pa
 
 async def test_the_range_is_shifted_and_zoomed_within_what_is_known(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
-        span = lambda: screen_of(pilot)._shown.span  # noqa: E731
         await press(pilot, "right")
-        assert span() == TimeRange(LAST_MS - DAY_MS, LAST_MS)
+        assert shows_range(pilot, LAST_MS - DAY_MS, LAST_MS)
         await press(pilot, "left")
-        assert span() == TimeRange(LAST_MS - DAY_MS * 3 // 2, LAST_MS - DAY_MS // 2)
+        assert shows_range(pilot, LAST_MS - DAY_MS * 3 // 2, LAST_MS - DAY_MS // 2)
         await press(pilot, "plus")
-        assert span() == TimeRange(LAST_MS - DAY_MS * 5 // 4, LAST_MS - DAY_MS * 3 // 4)
+        assert shows_range(pilot, LAST_MS - DAY_MS * 5 // 4, LAST_MS - DAY_MS * 3 // 4)
         await press(pilot, *["plus"] * 12)
-        assert span() is not None
-        assert span().length_ms == 60_000
+        assert " UTC, 1m 0s" in text(pilot)
         await press(pilot, *["minus"] * 20)
-        assert span() == TimeRange(START_MS, LAST_MS)
+        assert shows_range(pilot, START_MS, LAST_MS)
         assert "Incidents 6" in text(pilot)
         await press(pilot, *["left"] * 3)
-        assert span() == TimeRange(START_MS, LAST_MS)
+        assert shows_range(pilot, START_MS, LAST_MS)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +210,7 @@ async def test_a_usual_range_is_picked_from_a_list(analysis_folder: Path, downs:
         await press(pilot, "f")
         assert isinstance(pilot.app.screen, RangeScreen)
         await press(pilot, *["down"] * downs, "enter")
-        assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - length_ms, LAST_MS)
+        assert shows_range(pilot, LAST_MS - length_ms, LAST_MS)
 
 
 RANGES = (
@@ -225,7 +227,7 @@ async def test_a_range_is_typed(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         for typed, from_ms, to_ms in RANGES:
             await _type_range(pilot, typed)
-            assert screen_of(pilot)._shown.span == TimeRange(from_ms, to_ms), typed
+            assert shows_range(pilot, from_ms, to_ms), typed
 
 
 async def _type_range(pilot: Pilot[None], typed: str) -> None:
@@ -237,14 +239,14 @@ async def _type_range(pilot: Pilot[None], typed: str) -> None:
 async def test_what_is_typed_in_the_list_begins_a_range(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "f", "minus", "2", "h", "enter")
-        assert screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS)
+        assert shows_range(pilot, LAST_MS - 2 * HOUR_MS, LAST_MS)
 
 
 async def test_what_is_typed_fast_in_the_list_is_a_range_too(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         await press(pilot, "f")
         type_at_once(pilot, "-2h\r")
-        await until(pilot, lambda: screen_of(pilot)._shown.span == TimeRange(LAST_MS - 2 * HOUR_MS, LAST_MS), "2 hours")
+        await until(pilot, lambda: shows_range(pilot, LAST_MS - 2 * HOUR_MS, LAST_MS), "2 hours")
 
 
 NO_RANGES = {
