@@ -86,8 +86,8 @@ class EditExecutor(ABC):
         address = Address.of(server)
         self.label = address.label
         self.traffic = Traffic()
-        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
-        self._pool = self._links.of(ns).pool
+        self._connections = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._pool = self._connections.of(ns).pool
 
     @classmethod
     @abstractmethod
@@ -101,11 +101,11 @@ class EditExecutor(ABC):
     def share(self, other: "EditExecutor", ns: str) -> None:
         """Use the connections of another editor, for a namespace or key."""
         self.ns, self.label, self.traffic = ns, other.label, other.traffic
-        self._links, self._pool = other._links, other._links.of(ns).pool
+        self._connections, self._pool = other._connections, other._connections.of(ns).pool
 
     def can_reach_at_once(self, *keys: bytes) -> bool:
         """Return whether one call can use all of these keys: in a cluster they must be in one slot."""
-        return not self._links.is_cluster or len({key_slot(key) for key in keys}) == 1
+        return not self._connections.is_cluster or len({key_slot(key) for key in keys}) == 1
 
     def new_token(self, batch: Batch | None = None) -> str:
         """Return a new token, by which a call is applied and settled."""
@@ -196,7 +196,7 @@ class EditExecutor(ABC):
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._links.aclose()
+        await self._connections.aclose()
 
     @abstractmethod
     def _operation(self, batch: Batch, token: str) -> Operation[str]:

@@ -132,20 +132,20 @@ async def read_server_info(runner: ScriptRunner) -> ServerInfo:
     )  # fmt: skip
 
 
-async def read_statuses(links: ConnectionManager) -> tuple[ServerStatus, ...]:
+async def read_statuses(connections: ConnectionManager) -> tuple[ServerStatus, ...]:
     """Read the status of the server, or of each node of a cluster that holds keys; raises redis-py's errors.
 
     A node of a cluster that cannot be read has a status too.
     """
-    return tuple(await asyncio.gather(*map(_status, await links.everywhere())))
+    return tuple(await asyncio.gather(*map(_status, await connections.everywhere())))
 
 
-async def _status(link: ServerConnection) -> ServerStatus:
-    node = "" if link.node is None else str(link.node)
+async def _status(connection: ServerConnection) -> ServerStatus:
+    node = "" if connection.node is None else str(connection.node)
     try:
-        return status_of(await link.runner.commands(*COMMANDS), node)
+        return status_of(await connection.runner.commands(*COMMANDS), node)
     except SERVER_ERRORS as error:
-        if link.node is None:
+        if connection.node is None:
             raise
         failure = failure_of(error)
         return ServerStatus(node, None, failure, None, failure, failure)

@@ -19,8 +19,8 @@ async def test_all_are_closed_though_one_cannot_be(
     server: EmbeddedServer, redis_url: str, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     before = connections(server)
-    links = ConnectionManager(Address(redis_url), timeout_s=5, traffic=Traffic())
-    first, second = (links._link(name, None, None) for name in ("first", "second"))
+    manager = ConnectionManager(Address(redis_url), timeout_s=5, traffic=Traffic())
+    first, second = (manager._connection(name, None, None) for name in ("first", "second"))
     for link in (first, second):
         await link.runner.ask(("PING",))
         await link.tracked.begin(("TIME",))
@@ -40,6 +40,6 @@ async def test_all_are_closed_though_one_cannot_be(
     monkeypatch.setattr(part, "aclose", fails)
     monkeypatch.setattr(second.tracked, "aclose", fails_too)
     with pytest.raises(OSError, match="first"):
-        await links.aclose()
+        await manager.aclose()
 
     wait_until(lambda: connections(server) == before, what="all connections to be closed")

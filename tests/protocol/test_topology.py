@@ -42,26 +42,26 @@ def found(search: Search[Any], replies: dict[Node, Any]) -> tuple[Any, list[Node
 
 
 def test_a_cluster_is_asked_until_a_node_knows_and_that_one_first_the_next_time() -> None:
-    route = ClusterTopology([A, B, C], "{t}")
+    topology = ClusterTopology([A, B, C], "{t}")
     whole = [entry(0, 16383, node(b"m", 9), node(b"r", 8))]
 
-    assert found(route.find(), {A: REFUSED, B: [], C: whole}) == (Node("m", 9), [A, B, C])
-    assert found(route.find(), {C: whole}) == (Node("m", 9), [C])
+    assert found(topology.find(), {A: REFUSED, B: [], C: whole}) == (Node("m", 9), [A, B, C])
+    assert found(topology.find(), {C: whole}) == (Node("m", 9), [C])
 
 
 def test_those_that_were_learned_of_are_asked_when_the_named_ones_are_gone() -> None:
-    route = ClusterTopology([A], "{t}")
-    found(route.find(), {A: [entry(0, 16383, node(b"m", 9), node(b"r", 8))]})
+    topology = ClusterTopology([A], "{t}")
+    found(topology.find(), {A: [entry(0, 16383, node(b"m", 9), node(b"r", 8))]})
 
     after = [entry(0, 16383, node(b"r", 8))]
-    assert found(route.find(), {A: REFUSED, Node("m", 9): REFUSED, Node("r", 8): after})[0] == Node("r", 8)
+    assert found(topology.find(), {A: REFUSED, Node("m", 9): REFUSED, Node("r", 8): after})[0] == Node("r", 8)
 
 
 def test_what_is_learned_has_an_end() -> None:
-    route = ClusterTopology([A], "{t}")
+    topology = ClusterTopology([A], "{t}")
     for start in range(0, 1000, 100):
         nodes = [node(b"m", 9), *(node(b"r", port + 1) for port in range(start, start + 100))]
-        found(route.find(), {A: [entry(0, 16383, *nodes)]})
+        found(topology.find(), {A: [entry(0, 16383, *nodes)]})
     asked = []
 
     def refuse(question: Question) -> object:
@@ -69,7 +69,7 @@ def test_what_is_learned_has_an_end() -> None:
         return REFUSED
 
     with pytest.raises(ExplainedError):
-        answered(route.find(), refuse)
+        answered(topology.find(), refuse)
 
     assert asked[0] == A
     assert len(asked) == 31
@@ -154,11 +154,11 @@ def sentinels(*nodes: Node) -> SentinelTopology:
 
 
 def test_sentinels_are_asked_until_one_knows_and_that_one_first_the_next_time() -> None:
-    route = sentinels(A, B, C)
+    topology = sentinels(A, B, C)
     knows = {ASK: [b"10.0.0.1", b"6379"]}
 
-    assert found(route.find(), {A: REFUSED, B: {ASK: None}, C: knows}) == (Node("10.0.0.1", 6379), [A, B, C])
-    assert found(route.find(), {C: knows}) == (Node("10.0.0.1", 6379), [C])
+    assert found(topology.find(), {A: REFUSED, B: {ASK: None}, C: knows}) == (Node("10.0.0.1", 6379), [A, B, C])
+    assert found(topology.find(), {C: knows}) == (Node("10.0.0.1", 6379), [C])
 
 
 @pytest.mark.parametrize("reply", [None, b"x", [], [b"a"], [b"a", 5], [b"a", b"x"], [b"", b"1"], 7], ids=repr)

@@ -130,24 +130,24 @@ async def test_one_reader_reads_namespaces_on_every_node(cluster: Cluster) -> No
 
 
 async def test_a_node_that_has_no_keys_any_more_is_not_held_on_to(cluster: Cluster) -> None:
-    links = ConnectionManager(address_of(cluster), timeout_s=5, traffic=Traffic())
+    connections = ConnectionManager(address_of(cluster), timeout_s=5, traffic=Traffic())
     left = Node(HOST, cluster.replicas[0].port)
     replica = cluster.replicas[0]
     try:
-        assert len(await links.everywhere()) == len(cluster.masters)
+        assert len(await connections.everywhere()) == len(cluster.masters)
         # As if it had been a master when the cluster was asked before.
-        await links._link(left, None, SingleServerTopology(left)).runner.ask(("PING",))
+        await connections._connection(left, None, SingleServerTopology(left)).runner.ask(("PING",))
         before = len(replica.call("CLIENT", "LIST").splitlines())
         for _ in range(3):
-            found = await links.everywhere()
+            found = await connections.everywhere()
             assert len(found) == len(cluster.masters)
             for link in found:
                 await link.runner.ask(("PING",))
-        assert left not in links._links
-        assert len(links._links) == len(cluster.masters)
+        assert left not in connections._connections
+        assert len(connections._connections) == len(cluster.masters)
         wait_until(lambda: len(replica.call("CLIENT", "LIST").splitlines()) < before, what="it to be left")
     finally:
-        await links.aclose()
+        await connections.aclose()
 
 
 async def test_one_editor_changes_namespaces_on_every_node(cluster: Cluster) -> None:

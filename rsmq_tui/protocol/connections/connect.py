@@ -38,7 +38,7 @@ from redis.utils import SENTINEL
 from rsmq_tui import __version__
 from rsmq_tui.protocol.address import Address, Node, Password, Tls
 from rsmq_tui.protocol.connections.reply_limits import ReplyReader, reply_bytes_max
-from rsmq_tui.protocol.connections.topology import Question, Search, T, Topology, answered, answered_async, route_of
+from rsmq_tui.protocol.connections.topology import Question, Search, T, Topology, answered, answered_async, topology_of
 from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, failure_of, redact
 
 if TYPE_CHECKING:
@@ -272,38 +272,38 @@ _OF_THE_URL_ALONE = ("host", "port", "db", "connection_class")
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError)
 
 
-def approaching_async(
-    base: type[Any], address: Address, route: Topology | None, timeout_s: float, traffic: Traffic | None
+def locating_async(
+    base: type[Any], address: Address, topology: Topology | None, timeout_s: float, traffic: Traffic | None
 ) -> type[Any]:
     """Make a connection class for the asyncio client from redis-py's own for the URL."""
     base = _extended(base, traffic)
-    if route is None and _is_plain(address):
+    if topology is None and _is_plain(address):
         return base
 
-    class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
+    class Locating(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
             if self.is_connected:
                 return
             _check_files(address.tls)
-            found = None if route is None else await search_async(address, route.find(), timeout_s, traffic)
+            found = None if topology is None else await search_async(address, topology.find(), timeout_s, traffic)
             password = None if address.password is None else await fetched(address.password)
             with _explaining(self, address, found, password):
                 await super().connect_check_health(check_health, retry_socket_connect)
 
-    return Approaching if route is None else _leaving_async(Approaching)
+    return Locating if topology is None else _relocating_async(Locating)
 
 
-def approaching(base: type[Any], address: Address, route: Topology | None, timeout_s: float) -> type[Any]:
-    """Make a connection class for the synchronous client, as ``approaching_async`` does."""
-    if route is None and _is_plain(address):
+def locating(base: type[Any], address: Address, topology: Topology | None, timeout_s: float) -> type[Any]:
+    """Make a connection class for the synchronous client, as ``locating_async`` does."""
+    if topology is None and _is_plain(address):
         return base
 
-    class Approaching(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
+    class Locating(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         def connect_check_health(self, check_health: bool = True, retry_socket_connect: bool = True) -> None:
             if self.is_connected:
                 return
             _check_files(address.tls)
-            found = None if route is None else answered(route.find(), partial(_ask, address, timeout_s=timeout_s))
+            found = None if topology is None else answered(topology.find(), partial(_ask, address, timeout_s=timeout_s))
             password = None if address.password is None else address.password()
             with _explaining(self, address, found, password):
                 super().connect_check_health(check_health, retry_socket_connect)
@@ -312,11 +312,11 @@ def approaching(base: type[Any], address: Address, route: Topology | None, timeo
             try:
                 return super().read_response(*args, **options)
             except _ELSEWHERE:
-                if route is not None:
+                if topology is not None:
                     self.mark_for_reconnect()
                 raise
 
-    return Approaching
+    return Locating
 
 
 @contextmanager
@@ -342,13 +342,13 @@ def _is_plain(address: Address) -> bool:
     return address.password is None and not address.is_secure and address.ended is None
 
 
-def _leaving_async(base: type[Any]) -> type[Any]:
+def _relocating_async(base: type[Any]) -> type[Any]:
     """Make a connection class that reconnects after a reply says that another server is responsible.
 
-    Separate from ``approaching_async`` because it slows down every reply.
+    Separate from ``locating_async`` because it slows down every reply.
     """
 
-    class Leaving(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
+    class Relocating(base):  # type: ignore[misc] # the base is chosen by the URL's scheme
         async def read_response(self, *args: Any, **options: Any) -> Any:
             try:
                 return await super().read_response(*args, **options)
@@ -356,7 +356,7 @@ def _leaving_async(base: type[Any]) -> type[Any]:
                 self.mark_for_reconnect()
                 raise
 
-    return Leaving
+    return Relocating
 
 
 def _extended(base: type[Any], traffic: Traffic | None) -> type[Any]:
@@ -369,10 +369,12 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
     """Run a search for servers of that address; raises ``ExplainedError``."""
 
     async def ask(question: Question) -> Any:
-        way = _way_to(address, question)
-        credentials = None if way.password is None else _credentials(way.user, await fetched(way.password))
-        base: type[Any] = AsyncSSLConnection if way.is_secure else AsyncConnection
-        connection = _extended(base, traffic)(parser_class=GuardedAsyncParser, **way.options(timeout_s))
+        endpoint = _endpoint_of(address, question)
+        credentials = (
+            None if endpoint.password is None else _credentials(endpoint.user, await fetched(endpoint.password))
+        )
+        base: type[Any] = AsyncSSLConnection if endpoint.is_secure else AsyncConnection
+        connection = _extended(base, traffic)(parser_class=GuardedAsyncParser, **endpoint.options(timeout_s))
         connection.credential_provider = credentials
         try:
             await connection.connect()
@@ -389,10 +391,12 @@ async def search_async(address: Address, search: Search[T], timeout_s: float, tr
 def _ask(address: Address, question: Question, timeout_s: float) -> Any:
     from redis.connection import Connection, SSLConnection  # noqa: PLC0415 - polls do without
 
-    way = _way_to(address, question)
-    base: type[Any] = SSLConnection if way.is_secure else Connection
-    connection = base(parser_class=GuardedParser, **way.options(timeout_s))
-    connection.credential_provider = None if way.password is None else _credentials(way.user, way.password())
+    endpoint = _endpoint_of(address, question)
+    base: type[Any] = SSLConnection if endpoint.is_secure else Connection
+    connection = base(parser_class=GuardedParser, **endpoint.options(timeout_s))
+    connection.credential_provider = (
+        None if endpoint.password is None else _credentials(endpoint.user, endpoint.password())
+    )
     try:
         connection.connect()
         connection.send_command(*question.command, check_health=False)
@@ -404,7 +408,7 @@ def _ask(address: Address, question: Question, timeout_s: float) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _Endpoint:
     """How to connect to the node of a question."""
 
     node: Node
@@ -433,16 +437,16 @@ class _Way:
         }
 
 
-def _way_to(address: Address, question: Question) -> _Way:
+def _endpoint_of(address: Address, question: Question) -> _Endpoint:
     sentinels = address.sentinels
     if question.to_sentinel and sentinels is not None:
         tls = sentinels.tls
-        return _Way(question.node, tls is not None, tls, sentinels.user, sentinels.password, {})
+        return _Endpoint(question.node, tls is not None, tls, sentinels.user, sentinels.password, {})
     from redis.connection import parse_url  # noqa: PLC0415 - as above
 
     options: dict[str, Any] = parse_url(address.url)  # type: ignore[no-untyped-call] # redis-py has not typed it
     others = {name: value for name, value in options.items() if name not in _OF_THE_URL_ALONE}
-    return _Way(question.node, address.is_secure, address.tls, address.user, address.password, others)
+    return _Endpoint(question.node, address.is_secure, address.tls, address.user, address.password, others)
 
 
 def _credentials(user: str | None, password: str) -> UsernamePasswordCredentialProvider:
@@ -509,7 +513,7 @@ def connect(server: Address | str, ns: str | None = None, *, timeout_s: float = 
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedParser}
     pool = ConnectionPool.from_url(address.url, retry=Retry(NoBackoff(), 0), **options)
-    pool.connection_class = approaching(pool.connection_class, address, route_of(address, ns), timeout_s)
+    pool.connection_class = locating(pool.connection_class, address, topology_of(address, ns), timeout_s)
     return Redis.from_pool(pool)
 
 
@@ -532,17 +536,19 @@ def pool_async(
     *,
     timeout_s: float = TIMEOUT_S,
     traffic: Traffic | None = None,
-    route: Topology | None = None,
+    topology: Topology | None = None,
 ) -> AsyncConnectionPool:
-    """Return the connections of ``connect_async`` without a client; ``route`` finds the server in place of the address.
+    """Return the connections of ``connect_async`` without a client.
+
+    ``topology`` finds the server in place of the address.
 
     Raises ValueError for an invalid URL. Close them with ``aclose``.
     """
     address = Address.of(server)
     options = {**_options(address, timeout_s), "parser_class": GuardedAsyncParser}
     pool = AsyncConnectionPool.from_url(address.url, retry=AsyncRetry(NoBackoff(), 0), **options)
-    pool.connection_class = approaching_async(
-        pool.connection_class, address, route or route_of(address, ns), timeout_s, traffic
+    pool.connection_class = locating_async(
+        pool.connection_class, address, topology or topology_of(address, ns), timeout_s, traffic
     )
     return pool
 

@@ -36,7 +36,7 @@ class ConnectionManager:
         self._timeout_s = timeout_s
         self._traffic = traffic
         self._cluster = ClusterTopology(address.cluster, None) if address.cluster else None
-        self._links: dict[Hashable, ServerConnection] = {}
+        self._connections: dict[Hashable, ServerConnection] = {}
         self._slots: Slots | None = None
 
     @property
@@ -47,9 +47,9 @@ class ConnectionManager:
     def of(self, ns: str) -> ServerConnection:
         """Return the connection for a namespace; connecting fails if its keys are in several slots of a cluster."""
         if self._cluster is None:
-            return self._link(None, None, None)
+            return self._connection(None, None, None)
         slot = slot_of(ns)
-        return self._link(ns if slot is None else slot, ns, None)
+        return self._connection(ns if slot is None else slot, ns, None)
 
     async def slots(self) -> Slots:
         """Return which node holds which slots, as last read; raises ``ExplainedError``."""
@@ -64,44 +64,44 @@ class ConnectionManager:
 
     def at(self, node: Node) -> ServerConnection:
         """Return the connection to a node of the cluster."""
-        return self._link(node, None, SingleServerTopology(node))
+        return self._connection(node, None, SingleServerTopology(node))
 
     async def holder(self, key: bytes) -> ServerConnection:
         """Return the connection to the server that holds a key, as last read; raises ``ExplainedError``."""
         if self._cluster is None:
-            return self._link(None, None, None)
+            return self._connection(None, None, None)
         slots = await self.slots()
         return self.at(slots.holder(key) or slots.ranges[0][1])
 
     async def everywhere(self) -> tuple[ServerConnection, ...]:
         """Return the connections to all servers that hold keys; raises ``ExplainedError``."""
         if self._cluster is None:
-            return (self._link(None, None, None),)
+            return (self._connection(None, None, None),)
         masters = await search_async(self._address, self._cluster.masters(), self._timeout_s, self._traffic)
-        gone = [node for node in self._links if isinstance(node, Node) and node not in masters]
+        gone = [node for node in self._connections if isinstance(node, Node) and node not in masters]
         # A node that left the cluster holds no keys; an error on closing it must not fail this call.
         with suppress(*SERVER_ERRORS):
-            await _close([self._links.pop(node) for node in gone])
+            await _close([self._connections.pop(node) for node in gone])
         return tuple(self.at(node) for node in masters)
 
     async def aclose(self) -> None:
         """Close all connections, then raise the first error that closing them raised."""
-        await _close(tuple(self._links.values()))
+        await _close(tuple(self._connections.values()))
 
-    def _link(self, key: int | str | Node | None, ns: str | None, route: Topology | None) -> ServerConnection:
-        link = self._links.get(key)
-        if link is None:
-            pool = pool_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, route=route)
+    def _connection(self, key: int | str | Node | None, ns: str | None, topology: Topology | None) -> ServerConnection:
+        connection = self._connections.get(key)
+        if connection is None:
+            pool = pool_async(self._address, ns, timeout_s=self._timeout_s, traffic=self._traffic, topology=topology)
             runner = ScriptRunner(pool, self._traffic)
             node = key if isinstance(key, Node) else None
-            link = ServerConnection(pool, runner, TrackedConnection(pool, self._traffic), node)
-            self._links[key] = link
-        return link
+            connection = ServerConnection(pool, runner, TrackedConnection(pool, self._traffic), node)
+            self._connections[key] = connection
+        return connection
 
 
-async def _close(links: Iterable[ServerConnection]) -> None:
+async def _close(connections: Iterable[ServerConnection]) -> None:
     first: BaseException | None = None
-    for close in [close for link in links for close in (link.tracked.aclose, link.pool.aclose)]:
+    for close in [close for connection in connections for close in (connection.tracked.aclose, connection.pool.aclose)]:
         try:
             await close()
         except BaseException as error:

@@ -47,7 +47,7 @@ def slot_of(ns: str) -> int | None:
     return int(key_slot(name_bytes(ns))) if opened and closed and tag else None
 
 
-def route_of(address: Address, ns: str | None) -> Topology | None:
+def topology_of(address: Address, ns: str | None) -> Topology | None:
     """Return the topology that finds the server of a namespace, or any node of a cluster if ``ns`` is None.
 
     Returns None if the address itself names the server.

@@ -142,7 +142,7 @@ class ListEditor(EditExecutor):
 
     def _link_of(self, queue: str) -> ServerConnection:
         # A cluster's node is found by hash tag; a key without one is in the same slot as if it were the tag.
-        return self._links.of(queue if "{" in queue else "{" + queue + "}")
+        return self._connections.of(queue if "{" in queue else "{" + queue + "}")
 
     async def _ask(self, queue: str, *commands: Sequence[bytes | str | int]) -> list[Any]:
         return await self._read(*commands, pool=self._pool_of(queue))

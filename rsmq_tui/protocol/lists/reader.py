@@ -255,9 +255,14 @@ class ClusterListRows:
     """
 
     def __init__(
-        self, links: ConnectionManager, names: ListNames, known: Callable[[], frozenset[bytes]], *, shown_bytes: int = 0
+        self,
+        connections: ConnectionManager,
+        names: ListNames,
+        known: Callable[[], frozenset[bytes]],
+        *,
+        shown_bytes: int = 0,
     ) -> None:
-        self._links = links
+        self._connections = connections
         self._names = names
         self._known = known
         self._shown_bytes = shown_bytes
@@ -299,16 +304,21 @@ class ClusterListRows:
         known = self._known()
         if known is self._split:
             return
-        slots = await self._links.slots()
+        slots = await self._connections.slots()
         held: dict[Node, set[bytes]] = {node: set() for _, node in slots.ranges}
         first = next(iter(held))
         for name in known:
             held[slots.holder(name) or first].add(name)
         for node in held.keys() - self._nodes.keys():
-            link = self._links.at(node)
+            connection = self._connections.at(node)
             of_node = partial(self._held_by, node)
             self._nodes[node] = ListRows(
-                link.tracked, link.runner, self._names, of_node, shown_bytes=self._shown_bytes, in_cluster=True
+                connection.tracked,
+                connection.runner,
+                self._names,
+                of_node,
+                shown_bytes=self._shown_bytes,
+                in_cluster=True,
             )
         self._held = {node: frozenset(names) for node, names in held.items()}
         self._split = known
@@ -317,17 +327,17 @@ class ClusterListRows:
         return self._held.get(node, frozenset())
 
     def _forget_holders(self) -> None:
-        self._links.forget_slots()
+        self._connections.forget_slots()
         self._split = None
 
 
 class ClusterRunner(ScriptRunner):
     """Runs scripts and commands on the node of the first key; if keys have moved, it tries once more."""
 
-    def __init__(self, links: ConnectionManager, traffic: Traffic) -> None:
+    def __init__(self, connections: ConnectionManager, traffic: Traffic) -> None:
         # Commands are sent by the runner of a node; these connections are for those without a key.
-        super().__init__(links.of("").pool, traffic)
-        self._links = links
+        super().__init__(connections.of("").pool, traffic)
+        self._connections = connections
 
     async def run_all(self, calls: Sequence[ScriptCall], over: Exchange | None = None) -> list[Any]:
         """Run all scripts on the node of the first key; raises ``ScriptsRefusedError``."""
@@ -336,7 +346,7 @@ class ClusterRunner(ScriptRunner):
         try:
             return await runner.run_all(calls, over)
         except MovedError:
-            self._links.forget_slots()
+            self._connections.forget_slots()
             return await (await self._of(key)).run_all(calls, over)
         finally:
             self.refused = self.refused or runner.refused
@@ -347,12 +357,12 @@ class ClusterRunner(ScriptRunner):
         assert isinstance(key, bytes), "keys are bytes"
         replies = await (await self._of(key)).commands(*commands)
         if has_moved(replies):
-            self._links.forget_slots()
+            self._connections.forget_slots()
             replies = await (await self._of(key)).commands(*commands)
         return replies
 
     async def _of(self, key: bytes) -> ScriptRunner:
-        return (await self._links.holder(key)).runner
+        return (await self._connections.holder(key)).runner
 
 
 # The COUNT of one SCAN, which blocks the server for a millisecond or less.
@@ -382,9 +392,9 @@ class ListDiscovery:
     says why queues may be missing, None if none are.
     """
 
-    def __init__(self, links: ConnectionManager, names: ListNames, patterns: Sequence[str]) -> None:
+    def __init__(self, connections: ConnectionManager, names: ListNames, patterns: Sequence[str]) -> None:
         self.note: str | None = None
-        self._links = links
+        self._connections = connections
         self._list_names = names
         self._named = frozenset(name_bytes(pattern) for pattern in patterns if not is_pattern(pattern))
         globs = dict.fromkeys(pattern for pattern in patterns if is_pattern(pattern))
@@ -415,9 +425,9 @@ class ListDiscovery:
 
         note: str | None = None
         if self._globs:
-            for link in await self._links.everywhere():
+            for connection in await self._connections.everywhere():
                 for glob in self._globs:
-                    note = await self._walk(link, glob, found, pause_s, steps_max, stepped) or note
+                    note = await self._walk(connection, glob, found, pause_s, steps_max, stepped) or note
         self.note = note
         if note is None:
             self._forget_others(found)
@@ -425,7 +435,7 @@ class ListDiscovery:
 
     async def _walk(
         self,
-        link: ServerConnection,
+        connection: ServerConnection,
         glob: bytes,
         found: set[bytes],
         pause_s: float,
@@ -436,7 +446,9 @@ class ListDiscovery:
         cursor: int | bytes = 0
         steps = 0
         while steps_max is None or steps < steps_max:
-            (reply,) = await link.runner.commands(("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list"))
+            (reply,) = await connection.runner.commands(
+                ("SCAN", cursor, "MATCH", glob, "COUNT", SCAN_COUNT, "TYPE", "list")
+            )
             if isinstance(reply, ResponseError) and failure_of(reply).kind in ("noperm", "error"):
                 answer = " ".join(str(reply).split())
                 return f"the server refused the search for lists ({answer}): only lists given by name are shown"
@@ -525,30 +537,30 @@ class ListReader:
         address = Address.of(server)
         self.label = address.label
         self.names = names
-        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
-        self.discovery = ListDiscovery(self._links, names, patterns)
-        if self._links.is_cluster:
-            self._runner: ScriptRunner = ClusterRunner(self._links, self.traffic)
+        self._connections = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
+        self.discovery = ListDiscovery(self._connections, names, patterns)
+        if self._connections.is_cluster:
+            self._runner: ScriptRunner = ClusterRunner(self._connections, self.traffic)
             self.rows: ListRows | ClusterListRows = ClusterListRows(
-                self._links, names, lambda: self.discovery.names, shown_bytes=shown_bytes
+                self._connections, names, lambda: self.discovery.names, shown_bytes=shown_bytes
             )
         else:
-            link = self._links.of("")
-            self._runner = link.runner
+            connection = self._connections.of("")
+            self._runner = connection.runner
             self.rows = ListRows(
-                link.tracked, self._runner, names, lambda: self.discovery.names, shown_bytes=shown_bytes
+                connection.tracked, self._runner, names, lambda: self.discovery.names, shown_bytes=shown_bytes
             )
         self.pages = ListPages(self._runner, names)
         self.scan = ListScan(self._runner, names)
         self.leases = ListLeases(self._runner, names)
-        self._reports_waits = False if self._links.is_cluster else None
+        self._reports_waits = False if self._connections.is_cluster else None
 
     async def worked_on(self) -> tuple[frozenset[str], str | None]:
         """Find all processing lists of the server; return their queues, and why some may be missing.
 
         Queues that are not watched are included. Raises redis-py's errors.
         """
-        found = ListDiscovery(self._links, self.names, [processing_glob(self.names)])
+        found = ListDiscovery(self._connections, self.names, [processing_glob(self.names)])
         await found.search()
         return frozenset(map(name_of, found.names)), found.note
 
@@ -566,7 +578,7 @@ class ListReader:
 
     async def server_info(self) -> ServerInfo | None:
         """Read INFO of the server, None for a cluster, which has many servers; raises redis-py's errors."""
-        return None if self._links.is_cluster else await read_server_info(self._runner)
+        return None if self._connections.is_cluster else await read_server_info(self._runner)
 
     async def blocked(self) -> list[BlockedConsumer]:
         """Return the clients that wait for lists, from CLIENT LIST of the server, or of every node of a cluster.
@@ -574,20 +586,20 @@ class ListReader:
         Redis and Valkey do not report for which lists each of them waits.
         """
         found: list[BlockedConsumer] = []
-        for link in await self._links.everywhere():
-            found += read_blocked(*await link.runner.ask(*COMMANDS))
+        for connection in await self._connections.everywhere():
+            found += read_blocked(*await connection.runner.ask(*COMMANDS))
         return found
 
     async def clients(self, queue: str, *, seconds: float | None) -> QueueClients:
         """Find out who works on a queue, as ``QueueReader.clients``; in a cluster, on the node that holds the list."""
         key, processing, _ = list_keys(self.names, queue)
-        link = await self._links.holder(key)
-        return await clients_of_queue(link.pool, link.runner, list_rules(key, processing), seconds=seconds)
+        connection = await self._connections.holder(key)
+        return await clients_of_queue(connection.pool, connection.runner, list_rules(key, processing), seconds=seconds)
 
     async def status(self) -> tuple[ServerStatus, ...]:
         """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
-        return await read_statuses(self._links)
+        return await read_statuses(self._connections)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._links.aclose()
+        await self._connections.aclose()

@@ -107,7 +107,7 @@ class QueueEditor(EditExecutor):
 
     async def stray_fields(self, queue: str) -> AsyncGenerator[dict[bytes, int], None]:
         """Yield the sizes of all fields that are not attributes, each once, a few at a time."""
-        inspection = QueueInspection(self._links.of(self.ns).runner, self._keys)
+        inspection = QueueInspection(self._connections.of(self.ns).runner, self._keys)
         attributes = self._keys.attributes(queue)
         async for names in inspection.fields(queue, besides=_FIELDS):
             sizes = await self._read(*(("HSTRLEN", attributes, name) for name in names)) if names else []
@@ -124,7 +124,7 @@ class QueueEditor(EditExecutor):
         accepted = self._accepted(batch)
         try:
             if isinstance(accepted, ListBatch):
-                return accepted.traces(await are_there(self._read, self._links.of(self.ns).runner, accepted))
+                return accepted.traces(await are_there(self._read, self._connections.of(self.ns).runner, accepted))
             return accepted.traces(*await self._read(*accepted.questions(self._keys)))
         except RsmqError:
             # A key has another type now.

@@ -356,15 +356,15 @@ class QueueReader:
         self.traffic = Traffic()
         address = Address.of(server)
         self.label = address.label
-        self._links = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
+        self._connections = ConnectionManager(address, timeout_s=timeout_s, traffic=self.traffic)
         self.watch(ns)
 
     def watch(self, ns: str) -> None:
         """Read another namespace of the same server from now on."""
         self.ns = ns
-        link = self._links.of(ns)
-        self._runner = link.runner
-        self.rows = QueueRows(link.tracked, self._runner, Keys(ns))
+        connection = self._connections.of(ns)
+        self._runner = connection.runner
+        self.rows = QueueRows(connection.tracked, self._runner, Keys(ns))
         self.pages = QueuePages(self._runner, Keys(ns))
         for name in ("scan", "ranges", "bodies", "inspection"):
             # Imported readers of the previous namespace.
@@ -403,7 +403,7 @@ class QueueReader:
         """Return a reader of another namespace that shares the connections of this one."""
         other = object.__new__(QueueReader)
         other.traffic, other.label = self.traffic, self.label
-        other._links = self._links
+        other._connections = self._connections
         other.watch(ns)
         return other
 
@@ -420,9 +420,9 @@ class QueueReader:
         """
         from rsmq_tui.protocol.clients import clients_of_queue, rsmq_rules  # noqa: PLC0415
 
-        keys, link = Keys(self.ns), self._links.of(self.ns)
+        keys, connection = Keys(self.ns), self._connections.of(self.ns)
         rules = rsmq_rules(keys.messages(queue), keys.attributes(queue))
-        return await clients_of_queue(link.pool, link.runner, rules, seconds=seconds)
+        return await clients_of_queue(connection.pool, connection.runner, rules, seconds=seconds)
 
     @property
     def scripts_refused(self) -> str | None:
@@ -437,15 +437,15 @@ class QueueReader:
         found: set[str] = set()
         lists: set[str] = set()
         complete = True
-        for link in await self._links.everywhere():
-            complete = await self._add_namespaces(link.runner, found, lists) and complete
+        for connection in await self._connections.everywhere():
+            complete = await self._add_namespaces(connection.runner, found, lists) and complete
         return Namespaces(tuple(sorted(found)), complete, list_patterns(sorted(lists)))
 
     async def status(self) -> "tuple[ServerStatus, ...]":
         """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
         from rsmq_tui.protocol.status import read_statuses  # noqa: PLC0415
 
-        return await read_statuses(self._links)
+        return await read_statuses(self._connections)
 
     async def _add_namespaces(self, runner: ScriptRunner, found: set[str], lists: set[str]) -> bool:
         """Add the namespaces of one server, and some of its lists; return whether these are all namespaces."""
@@ -472,4 +472,4 @@ class QueueReader:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._links.aclose()
+        await self._connections.aclose()
