@@ -170,6 +170,8 @@ def _open(address: Address, options: Options, folder: Path, controls: DemoContro
     return open_dashboard(options, (profile_of(address, options),), folder, controls=controls, tour=options.tour)
 
 
+# How often it is looked whether the workload has ended.
+_LOOK_S = 1.0
 _ENDED = Failure(ENDED, "the demo's server has ended", "restart rsmq-tui demo")
 
 
@@ -195,9 +197,13 @@ def _headless(server: Server, options: Options) -> int:
             # It is stopped once the server has ended.
             if not ended.is_set():
                 raise
-        if ended.wait(None if end_s is None else max(0.0, end_s - time.monotonic())):
-            raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
-    return 0
+        while not ended.wait(_LOOK_S if end_s is None else max(0.0, min(_LOOK_S, end_s - time.monotonic()))):
+            # One that has lost its server ends as well.
+            if server.is_running and (why := workload.failure) is not None:
+                raise EmbeddedError(f"the demo's producers and consumers have ended: {why}; {_ENDED.hint}")
+            if end_s is not None and time.monotonic() >= end_s:
+                return 0
+        raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
 
 
 def _when_ended(server: Server, do: Callable[[], object]) -> None:
