@@ -215,8 +215,9 @@ def _show(options: Options, preview: Preview) -> None:
         _say_refused(preview)
         return
     print_words(preview.title)
+    width = max(len(label) for label, _ in preview.rows)
     for label, words in preview.rows:
-        print_words(f"  {label:5} {words}")
+        print_words(f"  {label:{width}}  {words}")
     print()
     for note in preview.notes:
         print_words(note)

@@ -26,7 +26,8 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
 ) -> None:
     options = ("--config", str(alerting))
     before = everything(client)
-    assert anywhere("known").out == b""
+    assert (anywhere("known").out, anywhere("known").err) == (b"", "")
+    assert anywhere("known", terminal=True).err.startswith("rsmq-tui: no trouble is acknowledged now; ")
     assert len(anywhere(*options, "watch", "--once").lines) == 1
 
     done = anywhere(*options, "known", "add", "orders", "--note", "deploying \x1b[31m", "--until", "2h")
@@ -38,6 +39,7 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     assert known["until_ms"] - known["since_ms"] == 7_200_000
     shown = anywhere("known", "list", terminal=True).text
     assert "deploying ␛[31m" in shown
+    assert anywhere("known", "list", terminal=True).err == ""
     assert anywhere(*options, "watch", "--once").out == b""
 
     assert anywhere(*options, "known", "remove", "orders").status == 0

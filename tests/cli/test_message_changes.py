@@ -1,6 +1,7 @@
 """`rsmq-tui messages`: a change is previewed, made only with --yes, told, and taken back by undo."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,16 @@ def test_what_a_change_did(command: Command, orders: Rsmq, client: Redis, tmp_pa
     id = str(LINE["id"])
     assert client.hmget("rsmq:spare:Q", id, f"{id}:rc", f"{id}:fr") == [b"\xff\x00\x1b[2J", b"3", b"1795249937506"]
     assert client.zscore("rsmq:spare", id) == LINE["score"]
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_rows_of_a_preview_stand_below_each_other(
+    name: str, command: Command, orders: Rsmq, tmp_path: Path
+) -> None:
+    lines = command(*_arguments(name, tmp_path), terminal=True).text.splitlines()
+    rows = lines[1 : lines.index("")]
+    begins = [found.end() for row in rows if (found := re.match(r"  \w*  +", row))]
+    assert (len(begins), len(set(begins))) == (len(rows), 1)
 
 
 def test_ids_that_are_there_and_one_that_is_not(command: Command, orders: Rsmq, client: Redis) -> None:

@@ -131,4 +131,6 @@ def _list(options: Options) -> int:
             continue
         until = known.until.removeprefix("until ") if known.is_active else "ended"
         table.print(local_minute(known.since_ms), until, known.server, queue, known.note)
+    if not any(known.is_active for known in shown) and not wants_json(options):
+        say("no trouble is acknowledged now; rsmq-tui known add acknowledges that of a queue")
     return 0
