@@ -17,7 +17,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of, waiting
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, name_hint, no_queue_words, place_of, places_of, waiting
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.monitor.filters.language import is_pattern, names_queue
@@ -199,8 +199,13 @@ def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> st
     where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
     if isinstance(cause, NoListError):
         return f"{where}: {error}; {LISTS_HINT}"
-    is_missing = kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError) and cause.code == "queueNotFound"
-    return f"{where}: {no_queue_words(triage.ns) if is_missing else error}".removeprefix(": ")
+    why = str(error)
+    if queue is not None and kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError):
+        if cause.code == "queueNotFound":
+            why = no_queue_words(triage.ns, queue)
+        elif cause.item == "qname":
+            why += name_hint(queue)
+    return f"{where}: {why}".removeprefix(": ")
 
 
 def progress_words(progress: ScanProgress) -> str:

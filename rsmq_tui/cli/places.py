@@ -41,9 +41,18 @@ _LOOK_EVERY_S = 0.2
 LISTS_HINT = "rsmq-tui queues list --lists '*' shows the existing lists"
 
 
-def no_queue_words(ns: str) -> str:
+def no_queue_words(ns: str, queue: str) -> str:
     """Say that a namespace has no such queue, and how to find those that it has."""
-    return f"no such queue in namespace {ns}; rsmq-tui queues list shows the existing queues"
+    return f"no such queue in namespace {ns}; rsmq-tui queues list shows the existing queues{name_hint(queue)}"
+
+
+def name_hint(queue: str) -> str:
+    """Say what was probably meant by a name that no RSMQ queue has; empty if it may be one."""
+    from rsmq_tui.monitor.filters.language import is_pattern  # noqa: PLC0415
+
+    if ":" in queue:
+        return f"; a Redis List is written list:{queue}"
+    return "; a pattern of queues is for messages only: rsmq-tui messages" if is_pattern(queue) else ""
 
 
 class OwnChanges:
@@ -223,8 +232,7 @@ class _RsmqPlace(KindPlace):
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
-            hint = f"; a Redis List is written list:{queue}" if ":" in queue else ""
-            raise UsageError(f"{printable_name(queue)} on {self.server}: {no_queue_words(self.ns)}{hint}")
+            raise UsageError(f"{printable_name(queue)} on {self.server}: {no_queue_words(self.ns, queue)}")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415

@@ -13,6 +13,11 @@ _NO_PERMISSION = (
     "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
     "namespace, or start with --read-only"
 )
+# What the canonical client's messages do not say of arguments that it refuses.
+_ALLOWED = {
+    "qname": ": a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _",
+    "maxsize": ", or -1 for no limit",
+}
 
 
 class TriageError(Exception):
@@ -45,9 +50,8 @@ def explained() -> Iterator[None]:
 
 def explain(error: Exception) -> str:
     """Return the text of an expected error, in one line."""
-    if isinstance(error, RsmqError) and error.item == "qname" and not error.reason:
-        # The canonical message does not say what a name may contain.
-        return f"{error}: a name has 1 to 160 characters of A-Z, a-z, 0-9, - and _"
+    if isinstance(error, RsmqError) and error.item in _ALLOWED and not error.reason:
+        return f"{error}{_ALLOWED[error.item]}"
     if isinstance(error, RsmqError | JournalError | PeekError | TriageError):
         return printable(str(error), SENTENCE_MAX)
     if isinstance(error, OSError) and error.filename is not None:
