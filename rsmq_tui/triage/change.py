@@ -263,7 +263,7 @@ class Report:
 
     @property
     def did_nothing(self) -> bool:
-        """True if it is certain that nothing was done to any message or queue; a target may have been created."""
+        """True if it is certain that nothing was done to any message or queue."""
         return not (self.tally.done or self.tally.unknown or self.tally.notes)
 
     @property

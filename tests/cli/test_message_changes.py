@@ -110,7 +110,8 @@ def test_a_terminal_reads_words(name: str, command: Command, orders: Rsmq, tmp_p
     done = command(*arguments, "--yes", terminal=True)
     assert done.status == 0
     (sentence,) = done.text.splitlines()
-    assert f" {CHANGES[name][1]}, skipped 0, failed 0; rsmq-tui undo 1 reverts it" in sentence
+    made = "; queue made-now was created" if "--create" in arguments else ""
+    assert f" {CHANGES[name][1]}, skipped 0, failed 0{made}; rsmq-tui undo 1 reverts it" in sentence
     as_json = command("messages", "delete", "orders", "--all", "--json", terminal=True)
     assert as_json.lines[0]["preview"]
 

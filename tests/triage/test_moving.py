@@ -190,7 +190,7 @@ async def test_undo_says_that_it_removes_the_queue_that_was_made(
     queues.send_messages("a", ["one", "two"])
     before = everything(client)
     report = await done(triage, kind(queue="a", target="new", create=True))
-    assert report.tally.notes == []
+    assert report.tally.notes == ["queue new was created"]
 
     preview = await triage.preview_undo()
     assert REMOVED_IF in preview.notes
@@ -253,6 +253,8 @@ async def test_a_target_that_was_made_for_nothing_can_be_taken_away(
     before = everything(client)
     report = await triage.run(preview).to_end()
     assert (report.tally.done, report.tally.skipped.total()) == (0, 1)
+    assert report.sentence.endswith(", failed 0; queue new was created")
+    assert not report.did_nothing
     assert "new" in queues.list_queues()
 
     await undone(triage)

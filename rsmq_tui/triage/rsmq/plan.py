@@ -269,7 +269,10 @@ async def prepare_messages(
     if isinstance(action, actions.Move) and action.create and action.target != action.queue:
         made = await preparing.targets.create(action.target)
         if made is not None:
-            yield Step(made, counted=False, alone=True)
+            heard: list[str] = []
+            yield Step(made, counted=False, alone=True, heard=heard.append)
+            if heard == [Outcome.DONE]:
+                yield Step(note=f"queue {printable(action.target)} was created")
     async with aclosing(prefetched(preparing.changes(selection), _PREFETCHED, _bytes_of, _PREFETCHED_BYTES)) as coming:
         async for prepared in coming:
             yield prepared
