@@ -68,7 +68,7 @@ class DashboardScreen(Screen[None]):
         self.is_following = True
         self.show_tour()
         # The next snapshot may not come.
-        self.set_interval(FRESHNESS_S, self._dim)
+        self.set_interval(FRESHNESS_S, self.dim_stale)
         self.receive_snapshot(self.dashboard.snapshot)
         self.tell_change(self.dashboard.changes.status)
 
@@ -308,13 +308,13 @@ class DashboardScreen(Screen[None]):
         """Show the last snapshot again, in another form or with other information."""
         snapshot = self.snapshot
         if snapshot is not None:
-            self._dim()
+            self.dim_stale()
             self.show_snapshot(snapshot)
             scope = self.undo_scope
             if scope is not None:
                 self.dashboard.changes.follow_undo(*scope)
 
-    def _dim(self) -> None:
+    def dim_stale(self) -> None:
         """Dim the numbers while they are stale, as the status line says it."""
         snapshot = self.snapshot
         if snapshot is not None:

@@ -30,6 +30,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
+from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.tour import TourStrip
@@ -242,7 +243,11 @@ async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
     clock.now_s += 0.3
     while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
         await pilot.pause(0.01)
-    # It repaints twice a second by the clock of the machine, and shows an age by this one.
+    # They follow the age twice a second by the clock of the machine, and count it by this one.
+    for screen in pilot.app.screen_stack:
+        if isinstance(screen, DashboardScreen):
+            screen.dim_stale()
+    await pilot.pause()
     for line in pilot.app.screen.query(StatusLine):
         line.repaint()
     svg = pilot.app.export_screenshot(title=_TITLE, simplify=True)
