@@ -8,7 +8,7 @@ connection of a server is flapping with as many changes within ``FLAP_SPAN_MS``.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -184,17 +184,14 @@ class QueueDetector:
                 or (not before.depth) is not (not after.depth)
                 or self._was_restarted
             ]
-        for before, after in pairs:
-            if before is not after:
-                self._compare_queue(before, after, at_ms, found)
-        for queue in created:
-            self._meet(queue, at_ms, found)
-        for name in known:
-            for kept in (self._verdicts, self._held, self._reported, self._began_ms, self._ended_ms):
-                kept.pop(name, None)
-        self._filled -= known.keys()
-        self._watched -= known.keys()
         again = [after for before, after in pairs if was_created_again(before.created_ms, after.created_ms)]
+        others = {queue.name for queue in again}
+        self._forget(known.keys() | others)
+        for before, after in pairs:
+            if before is not after and not (others and after.name in others):
+                self._compare_queue(before, after, at_ms, found)
+        for queue in (*created, *again):
+            self._meet(queue, at_ms, found)
         if self._was_restarted:
             shrunk = {after.name: before for before, after in pairs if _lost_some(before, after)}
             found += self._many(
@@ -212,6 +209,14 @@ class QueueDetector:
         found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
         found += self._many(created, at_ms, EventKind.CREATED, _created)
         found += self._again(again, at_ms, are_all=len(again) == len(last))
+
+    def _forget(self, names: Set[str]) -> None:
+        """Forget queues that no longer exist; others may have their names."""
+        for name in names:
+            for kept in (self._verdicts, self._held, self._reported, self._began_ms, self._ended_ms):
+                kept.pop(name, None)
+        self._filled -= names
+        self._watched -= names
 
     def _note_filled(self, queues: Iterable[QueueState]) -> None:
         """Remember the queues in which a message had been ready for ``FILLED_MS`` at the last poll, which they are of.

@@ -271,6 +271,19 @@ def test_queues_that_come_and_go() -> None:
     ]
 
 
+def test_a_queue_that_was_created_again_has_not_recovered() -> None:
+    watching = detector()
+    watching.observe(polled(stalled("a"), state("b")))
+    watching.observe(polled(stalled("a"), state("b"), s=1))
+
+    again = state("a", Verdict.WATCHING, depth=3, created_ms=2)
+    assert sent(watching.observe(polled(again, state("b"), s=40))) == [("created", "a", "deleted, and created again")]
+    ok = again._replace(verdict=Verdict.OK)
+    assert [watching.observe(polled(ok, state("b"), s=s)) for s in (50, 100)] == [[], []]
+    (found,) = watching.observe(polled(stalled("a")._replace(created_ms=2), state("b"), s=200))
+    assert found.text.startswith("stalled: ")
+
+
 def test_queues_of_a_server_that_lost_its_data_are_one_event() -> None:
     watching = detector()
     queues = [state(name) for name in ("a", "b", "c", "d", "e")]

@@ -21,6 +21,7 @@ from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_between
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
+from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, SERVER_RESTARTED, TROUBLE, Condition, Rule
@@ -259,11 +260,13 @@ class _Followed:
                 if not holds:
                     continue
                 known = self._conditions[name] = Hysteresis(reported=False)
-            self._gone.pop(name, None)
             if not holds:
                 self._held_ms.setdefault(name, self._polled_ms)
-            elif name not in self._over_ms:
-                self._held_ms.pop(name, None)
+            else:
+                # One of that name that is in no trouble does not tell that this one had recovered.
+                self._gone.pop(name, None)
+                if name not in self._over_ms:
+                    self._held_ms.pop(name, None)
             if holds is None:
                 self._unknown.add(name)
                 continue
@@ -472,24 +475,37 @@ class AlertRules:
         # A failed poll says nothing about queues.
         answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
         place = profile, snapshot.server, snapshot.ns
-        changed = None
+        changed, again = None, frozenset[str]()
         if answered:
             self._note_change(place, snapshot, now)
-            changed = self._changed(place, snapshot)
+            changed, again = self._changed(place, snapshot)
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
             if rule.when.what in OF_SERVERS:
                 found += self._take_server(rule, snapshot, profile, now, answered=answered)
             elif answered:
-                found += self._take_queues(rule, snapshot, changed, thresholds, profile, now, muted)
+                found += self._take_queues(rule, snapshot, changed, again, thresholds, profile, now, muted)
         return found
 
-    def _changed(self, place: tuple[str, ...], snapshot: Snapshot) -> Sequence[QueueState] | None:
-        """Return the queues that changed since the last poll of a place; None if some appeared or disappeared."""
+    def _changed(
+        self, place: tuple[str, ...], snapshot: Snapshot
+    ) -> tuple[Sequence[QueueState] | None, frozenset[str]]:
+        """Return the queues that changed since the last poll of a place, and the names of those created again.
+
+        None if some appeared or disappeared.
+        """
         last, self._last[place] = self._last.get(place), snapshot.queues
         changed = None if last is None else snapshot.changed_since(last)
-        return None if changed is None else changed[1]
+        if changed is None:
+            known = {queue.name: queue for queue in last or ()}
+            both = [(known[queue.name], queue) for queue in snapshot.queues if queue.name in known]
+        else:
+            both = list(zip(*changed, strict=True))
+        again = frozenset(
+            after.name for before, after in both if was_created_again(before.created_ms, after.created_ms)
+        )
+        return None if changed is None else changed[1], again
 
     def _note_change(self, place: tuple[str, ...], snapshot: Snapshot, now: _Now) -> None:
         """Remember that another process answers for the server of a place than before; call it before ``_changed``."""
@@ -508,6 +524,7 @@ class AlertRules:
         rule: Rule,
         snapshot: Snapshot,
         changed: Sequence[QueueState] | None,
+        again: frozenset[str],
         thresholds: Thresholds,
         profile: str,
         now: _Now,
@@ -521,6 +538,8 @@ class AlertRules:
             looked, followed.next_ms = queues, _FOREVER
         followed.next_ms = min(followed.next_ms, check.next_ms(looked, at_ms))
         holding = self._of_rule(rule, check.holding(looked, at_ms))
+        if lost := again & followed.names:
+            followed.lose(lost, self._deletions(snapshot, lost), now.ms)
         if names := followed.names:
             hold = {queue.name for queue in holding}
             unlooked = followed.restored if rule.when.what in _LOOKED else ()
@@ -549,7 +568,7 @@ class AlertRules:
 
         def affected(name: str, due: _Due) -> Affected:
             queue, change = present.get(name), due.change
-            if queue is None:
+            if queue is None or due.is_gone:
                 return Affected(name, None, None, f"queue {gone_words(due.deletions.get(name, change))}")
             words = check.words(queue, at_ms, thresholds)
             return Affected(name, queue.verdict.value, queue.depth, f"{change}; {words}" if change else words)

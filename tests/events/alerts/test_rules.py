@@ -358,6 +358,20 @@ def test_a_queue_that_such_a_change_has_deleted_names_it() -> None:
     assert message.text.endswith("rsmq: orders: queue gone (deleted by change 12), after 20 s")
 
 
+def test_a_queue_that_was_created_again_is_gone_and_not_well() -> None:
+    watched = Watched(rule())
+    watched.poll(stalled(), s=10)
+    watched.poll(state("orders", Verdict.WATCHING, depth=3, created_ms=2), s=10)
+
+    (message,) = watched.poll(state("orders", depth=3, created_ms=2), s=100)
+    assert message.title == "rsmq-tui: ended: stalled (1 queue gone)"
+    assert message.queues[0].reason == "queue gone (deleted, or lost with the server)"
+
+    watched.poll(stalled(created_ms=2), s=60)
+    watched.poll(state("orders", created_ms=2), s=100)
+    assert [(each.state, each.is_gone) for each in watched.sent[2:]] == [("firing", False), ("resolved", False)]
+
+
 def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     watched = Watched(rule("server gone", for_ms=20_000))
     for _ in range(60):
