@@ -221,9 +221,9 @@ class TestStalled:
             (Verdict.STALLED, flow.head_ms, ended_ms)
         }
         assert {state.drain for state in held}.isdisjoint({Drain.STALLED})
-        words = "was stalled for 1m 41s, until just now; clears after 30 s without it"
+        words = "was stalled for 1m 41s, until just now; clears in 30 s without it"
         assert reason(held[0], ended_ms, Thresholds()) == words
-        words = "was stalled for 1m 41s, until 29 s ago; clears after 30 s without it"
+        words = "was stalled for 1m 41s, until 29 s ago; clears in 1 s without it"
         assert reason(held[-1], watched.at_ms, Thresholds()) == words
         assert outlook(held[-1], watched.at_ms) == "recovering"
         assert watched.run(flow, seconds=1, received=1).verdict is Verdict.OK

@@ -468,8 +468,11 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
         ended = ago(at_ms - queue.pending_since_ms)
-        clear = _round_duration(thresholds.clear_ms)
-        return f"was {queue.verdict} for {lasted}, until {ended}; clears after {clear} without it"
+        clears = f"after {_round_duration(thresholds.clear_ms)}"
+        if queue.pending_until_ms is not None:
+            # That a growth is over is found some time after its end.
+            clears = f"in {duration(max(0, queue.pending_until_ms - at_ms))}"
+        return f"was {queue.verdict} for {lasted}, until {ended}; clears {clears} without it"
     names = _NAMES.get(queue.verdict)
     return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
 
