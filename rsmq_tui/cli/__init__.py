@@ -5,6 +5,7 @@ commands    the table of the commands of `rsmq-tui`, and a module for each, impo
 dashboard   `rsmq-tui` without a command: the dashboard
 demo        the server of the demo and of tests, the workload, and what the user controls of both
 errors      the error of the commands, and exit statuses
+filters     the option --filter: its help, and the filter that it gives
 interrupts  signals: the first Ctrl+C ends in an orderly way, each further one more quickly
 main        the entry point of `rsmq-tui`
 options     options that several commands share

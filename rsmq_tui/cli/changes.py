@@ -25,7 +25,7 @@ from rsmq_tui.monitor.text import clock, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
-from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, reference, target_reference
+from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
 from rsmq_tui.triage.errors import EXPECTED, NoListError, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
@@ -227,7 +227,7 @@ def _show(options: Options, preview: Preview) -> None:
     for note in preview.notes:
         print_words(note)
     if preview.elsewhere:
-        print_words(_elsewhere_words(preview.elsewhere))
+        print_words(_elsewhere_words(preview))
     if preview.unsearched:
         print_words(unsearched_words(preview.unsearched))
     is_nothing = isinstance(preview.action, MessageAction) and not preview.count
@@ -261,11 +261,17 @@ def _show_as_json(preview: Preview) -> None:
         for_s=action.seconds if isinstance(action, Hide) else None,
         delay_s=action.delay_s if isinstance(action, Send) else None,
         planned=preview.count,
+        whole=_whole(preview),
         states={as_key(state): count for state, count in states},
         not_there=preview.elsewhere,
         unsearched=preview.unsearched,
         notes=preview.notes,
     )
+
+
+def _whole(preview: Preview) -> int | None:
+    """Return how many messages a change has changed of which a part is undone; None for any other change."""
+    return preview.action.whole if isinstance(preview.action, Undo) else None
 
 
 def _places(preview: Preview) -> dict[str, str | None]:
@@ -274,8 +280,10 @@ def _places(preview: Preview) -> dict[str, str | None]:
     return {"queue": reference(action.queue, preview.ns), "target": target_reference(action.to, preview.ns)}
 
 
-def _elsewhere_words(number: int) -> str:
-    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} not in the queue."
+def _elsewhere_words(preview: Preview) -> str:
+    number, action = preview.elsewhere, preview.action
+    where = f"among the messages of change {action.change}" if isinstance(action, Undo) else "in the queue"
+    return f"{plural(number, 'id')} {'is' if number == 1 else 'are'} not {where}."
 
 
 def unsearched_words(number: int, queue: str | None = None) -> str:
@@ -295,6 +303,7 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
             server=preview.server,
             ns=preview.ns,
             planned=preview.count,
+            whole=_whole(preview),
             done=tally.done,
             skipped=tally.skipped.total(),
             failed=tally.failed.total(),
@@ -324,7 +333,7 @@ def _tell(options: Options, preview: Preview, report: Report) -> None:
             "includes such messages"
         )
     if preview.elsewhere and not wants_json(options):
-        say(_elsewhere_words(preview.elsewhere))
+        say(_elsewhere_words(preview))
     if preview.unsearched:
         say(unsearched_words(preview.unsearched))
     for warning in () if wants_json(options) else warnings:

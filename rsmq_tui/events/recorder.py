@@ -361,7 +361,9 @@ def event_of_change(change: Change) -> Event:
     left = "".join(f", {count(number)} {word}" for number, word in parts if number)
     to = f" to {change.target}" if change.target is not None else ""
     # Whether it can be undone may change, so that is not part of the event.
-    undoes = f"; undoes change {change.undoes}" if change.undoes is not None else ""
+    undoes = (
+        f"; undoes {'a part of ' if change.part else ''}change {change.undoes}" if change.undoes is not None else ""
+    )
     words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}{undoes}"
     details = {
         "change": change.change,

@@ -13,6 +13,7 @@ journal     the journal: records changes before they are sent, and their outcome
 journal_db  the journal's SQLite file: tables, versions and checksums
 jsonl       messages as JSON lines, and back, without loss
 lists       changes of list queues
+part        the messages of a change, and those that an undo of a part selects
 rsmq        changes of RSMQ queues
 scope       the selected messages, their guards, and the numbers of a preview
 service     the entry point: preview, run, undo and recovery, for each kind of queue

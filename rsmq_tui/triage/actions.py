@@ -1,5 +1,6 @@
 """The actions, as values: delete, move, hide, purge and the others."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, dataclass_transform
@@ -357,11 +358,18 @@ class Effect(NamedTuple):
     removes: bool = False
 
 
+class Part(NamedTuple):
+    """Some of the messages of a change: their places in its batches, by the numbers of the batches."""
+
+    places: Mapping[int, Collection[int]]
+
+
 class Undo(Action):
     """Undo the change with that number in the journal.
 
     ``unsettled`` also changes messages that other clients may have taken or sent. ``target`` is the target of that
-    change.
+    change. ``part`` are the messages to which the undo is limited, None if it is not. ``whole`` is how many messages
+    the change has changed, None if all of them are undone.
     """
 
     name = "undo"
@@ -375,6 +383,8 @@ class Undo(Action):
     unsettled: bool = False
     target: str | None = None
     effect: Effect = Effect("put back", "put back", "what the change did")
+    part: Part | None = None
+    whole: int | None = None
 
     @property
     def past(self) -> str:

@@ -34,7 +34,8 @@ class Change:
     ``at_ms`` is server time, ``alive_ms`` the local time of the last heartbeat. ``touched`` is True if anything was
     changed on the server, even if only an empty target queue was created. ``audited`` is True if its current result is
     in the audit log, ``settled`` if an earlier result is there too. ``run_id`` is the server's run id then, None if the
-    server did not report it. ``unsure`` is how many of ``done`` may be the work of another client.
+    server did not report it. ``unsure`` is how many of ``done`` may be the work of another client. ``undone`` is how
+    many of ``done`` were undone, also if they were made again since. ``part`` is True for an undo of some messages.
     """
 
     change: int
@@ -62,11 +63,23 @@ class Change:
     run_id: str | None = None
     unsure: int = 0
     settled: bool = False
+    undone: int = 0
+    part: bool = False
 
     @property
     def can_be_undone(self) -> bool:
         """True if something was done and not undone yet."""
         return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
+
+    @property
+    def is_part_undone(self) -> bool:
+        """True if some of what was done was undone, and some was not."""
+        return self.state is not State.DAMAGED and 0 < self.undone < self.done
+
+    @property
+    def state_words(self) -> str:
+        """Its state, for people."""
+        return "part undone" if self.is_part_undone else self.state
 
     def queues_in(self, ns: str) -> list[str]:
         """Return those of its queue and its target that are in that namespace, or of the kind whose ``ns`` that is."""

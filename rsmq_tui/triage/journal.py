@@ -79,10 +79,17 @@ _TOUCHED = (
 )
 _UNKNOWN = "EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND outcome IS NULL)"
 _ENDED = "state IN ('done', 'stopped', 'interrupted')"
-# Whether an undo has come to its end. Earlier versions set the state back to done when a redo made the change again.
+# Whether an undo of all of it has come to its end. Earlier versions set the state back to done when a redo made the
+# change again.
 _WAS_UNDONE = (
     "change IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL AND done > 0"
-    f" AND state IN ('{State.DONE}', '{State.UNDONE}') AND done + skipped + failed >= planned)"
+    f" AND state IN ('{State.DONE}', '{State.UNDONE}') AND done + skipped + failed >= planned AND NOT part)"
+)
+# Whether every message of a change was undone, by several undos, and the change has done nothing else.
+_NOTHING_LEFT = (
+    "(done <= (SELECT sum(undo.done) FROM changes AS undo WHERE undo.undoes = changes.change)"
+    " AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.change = changes.change AND NOT counted"
+    f" AND instr(coalesce(outcome, ''), '{Outcome.DONE}')))"
 )
 # A change and its redos: the undos of its undos, and so on.
 _AND_REDOS = (
@@ -208,34 +215,46 @@ class Journal:
                 (change,),
             ).fetchall()
         for (number,) in numbers:
-            yield self._entry(change, number)
+            yield self.entry(change, number)
 
-    def batches_undoing(self, change: int, number: int) -> list[tuple[int, Entry]]:
-        """Return the batches that have undone a part of a batch, each with the number of its change."""
-        with self.file.explained():
-            rows = self.file.db.execute(
-                "SELECT change, number FROM batches JOIN changes USING (change)"
-                " WHERE changes.undoes = ? AND batches.undoes = ? AND instr(coalesce(outcome, ''), ?)",
-                (change, number, Outcome.DONE),
-            ).fetchall()
-        return [(undo, self._entry(undo, undo_number)) for undo, undo_number in rows]
+    def entry(self, change: int, number: int) -> Entry:
+        """Return one batch of a change."""
+        try:
+            with self.file.explained():
+                row = self.file.db.execute(
+                    "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
+                ).fetchone()
+        except JournalError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            raise self._damaged_error(change, f"batch {number} cannot be read") from error
+        if row is None:
+            raise JournalError(f"change {change} is no longer in the journal")
+        try:
+            fields = dict(row)
+            refuse_damaged("batches", fields)
+            return _entry_of(fields, batch_of(fields))
+        except DamageError as error:
+            raise self._damaged_error(change, f"batch {number}: {error}") from error
 
-    def numbers_undone(self, change: int) -> set[int]:
-        """Return the numbers of the batches that an earlier, unfinished undo has already undone.
+    def batches_undoing(self, change: int) -> dict[int, list[tuple[int, int]]]:
+        """Return for each batch of a change of which something was undone the batches that did so.
 
-        They count also if a redo has made them again: it has fewer messages, if consumers took some meanwhile, and is
-        undone as a change of its own.
+        These are named by their change and their number. They count also if a redo has made the messages again: it has
+        fewer, if consumers took some meanwhile, and is undone as a change of its own.
         """
         with self.file.explained():
             rows = self.file.db.execute(
-                "SELECT change, number FROM batches JOIN changes USING (change)"
-                " WHERE changes.undoes = ? AND instr(coalesce(outcome, ''), ?)"
+                "SELECT batches.undoes, change, number FROM batches JOIN changes USING (change)"
+                " WHERE changes.undoes = ? AND batches.undoes IS NOT NULL AND instr(coalesce(outcome, ''), ?)"
                 # A batch of fields is atomic and guarded, so an unsure one can be tried again.
                 " AND NOT (batches.unsure AND kind = ?)",
                 (change, Outcome.DONE, FieldBatch.kind),
             ).fetchall()
-        undone = [self._entry(undo, number).undoes for undo, number in rows]
-        return {number for number in undone if number is not None}
+        found: dict[int, list[tuple[int, int]]] = {}
+        for undone, undo, number in rows:
+            found.setdefault(undone, []).append((undo, number))
+        return found
 
     def sources(self, server: str, ns: str, target: str) -> dict[bytes, str]:
         """Return, for all messages that were moved to ``target``, the last source queue by id."""
@@ -285,6 +304,7 @@ class Journal:
             "what": preview.what,
             "planned": preview.count,
             "undoes": action.change if isinstance(action, Undo) else None,
+            "part": int(isinstance(action, Undo) and action.part is not None),
             "written": 0,
         }
         change = 0
@@ -401,7 +421,8 @@ class Journal:
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        An undo that changed no message, and skipped or failed some, does not: it may be tried again.
+        An undo that changed no message, and skipped or failed some, does not: it may be tried again. The undo of a part
+        does only if nothing is left to undo then.
         """
         with self.file.explained(), self.file.transaction():
             self.file.db.execute(
@@ -411,8 +432,9 @@ class Journal:
             )
             if state is State.DONE and (done or not skipped + failed):
                 self.file.db.execute(
-                    "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)",
-                    (State.UNDONE, change),
+                    "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)"
+                    f" AND ((SELECT NOT part FROM changes WHERE change = ?) OR {_NOTHING_LEFT})",
+                    (State.UNDONE, change, change),
                 )
 
     def discard(self, change: int) -> bool:
@@ -527,25 +549,6 @@ class Journal:
         """Return the lock file of a change; it contains the time, because a new journal reuses numbers."""
         return self.path.with_name(f"{self.path.name}-{change}-{at_ms}.lock")
 
-    def _entry(self, change: int, number: int) -> Entry:
-        try:
-            with self.file.explained():
-                row = self.file.db.execute(
-                    "SELECT * FROM batches WHERE change = ? AND number = ?", (change, number)
-                ).fetchone()
-        except JournalError as error:
-            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
-                raise
-            raise self._damaged_error(change, f"batch {number} cannot be read") from error
-        if row is None:
-            raise JournalError(f"change {change} is no longer in the journal")
-        try:
-            fields = dict(row)
-            refuse_damaged("batches", fields)
-            return _entry_of(fields, batch_of(fields))
-        except DamageError as error:
-            raise self._damaged_error(change, f"batch {number}: {error}") from error
-
     def _damaged_error(self, change: int, reason: str) -> DamagedError:
         """Mark a change as damaged, unless it is running, and return the error to raise."""
         # If the file cannot be written, the damage is detected again the next time.
@@ -558,9 +561,15 @@ class Journal:
             rows = self.file.db.execute(
                 f"SELECT *, {_TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS batch_count FROM changes {where}", values
             ).fetchall()
+            # Not a subquery, which would read all changes for each of them.
+            undone = dict(
+                self.file.db.execute(
+                    "SELECT undoes, sum(done) FROM changes WHERE undoes IS NOT NULL GROUP BY undoes"
+                ).fetchall()
+            )
         for row in rows:
             try:
-                yield _change_of(dict(row))
+                yield _change_of(dict(row), undone.get(row["change"], 0))
             except DamageError:
                 yield _damaged(dict(row))
 
@@ -583,12 +592,12 @@ def last_changes(path: Path) -> list[Change]:
 
 _INTEGERS = ("change", "at_ms", "pid", "alive_ms", "planned", "done", "skipped", "failed", "unsure")
 _TEXTS = ("name", "past", "who", "host", "profile", "server", "ns", "what")
-_FLAGS = ("audited", "touched", "settled")
+_FLAGS = ("audited", "touched", "settled", "part")
 _NAMES = ("queue", "target")
 
 
-def _change_of(row: dict[str, Any]) -> Change:
-    """Return the change of a row; raises ``DamageError``."""
+def _change_of(row: dict[str, Any], undone: object) -> Change:
+    """Return the change of a row, of which that many messages were undone; raises ``DamageError``."""
     refuse_damaged("changes", row)
     if row["written"] not in (None, row["batch_count"]):
         raise DamageError("some of its batches are missing")
@@ -597,12 +606,15 @@ def _change_of(row: dict[str, Any]) -> Change:
         and all(isinstance(row[name], str) for name in _TEXTS)
         and isinstance(row["undoes"], int | None)
         and isinstance(row["run_id"], str | None)
+        and isinstance(undone, int)
         and row["state"] in set(State)
     ):
         raise DamageError("its contents are invalid")
     fields = {name: row[name] for name in (*_INTEGERS, *_TEXTS, "undoes", "run_id")}
     fields |= {name: bool(row[name]) for name in _FLAGS}
     target = None if row["target"] is None else known_name(row["target"])
+    # The undo of the rest of a change, such as of a queue that it created, counts that.
+    fields["undone"] = min(undone, row["done"])
     return Change(**fields, queue=known_name(row["queue"]), target=target, state=State(row["state"]))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rsmq_tui.sqlite_file import SqliteFile
 from rsmq_tui.triage.batches import DamageError
 
-VERSION = 4
+VERSION = 5
 # "rsmq", in the file's header.
 APPLICATION_ID = 0x72736D71
 
@@ -30,7 +30,8 @@ APPLICATION_ID = 0x72736D71
 # written: the number of batches of the change, NULL if an earlier version wrote it.
 # counted_ms: when the change began, by the journal's own time in clock. That time advances only on reads, by at most a
 # day between two reads, so that a clock that jumps expires nothing.
-# Version 1 was never released; version 2 had no list queues, version 3 no checksums.
+# part: whether it undoes only some messages of the change that it undoes.
+# Version 1 was never released; version 2 had no list queues, version 3 no checksums, version 4 no undo of a part.
 SCHEMA = """
 CREATE TABLE changes (
     change INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -59,7 +60,8 @@ CREATE TABLE changes (
     settled INTEGER NOT NULL DEFAULT 0,
     checksum TEXT NOT NULL DEFAULT 'none',
     written INTEGER,
-    counted_ms INTEGER NOT NULL DEFAULT 0
+    counted_ms INTEGER NOT NULL DEFAULT 0,
+    part INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE batches (
     change INTEGER NOT NULL REFERENCES changes (change) ON DELETE CASCADE,
@@ -105,6 +107,7 @@ MIGRATIONS = {
         "CREATE TABLE clock (last_ms INTEGER NOT NULL, counted_ms INTEGER NOT NULL)",
         "INSERT INTO clock VALUES (0, 0)",
     ),
+    4: ("ALTER TABLE changes ADD COLUMN part INTEGER NOT NULL DEFAULT 0",),
 }
 
 # fmt: off
@@ -116,7 +119,7 @@ _SEALED = {
 }
 COLUMNS = {
     "changes": (*_SEALED["changes"], "pid", "alive_ms", "done", "skipped", "failed", "unsure", "state", "audited",
-                "settled", "checksum", "written", "counted_ms"),
+                "settled", "checksum", "written", "counted_ms", "part"),
     "batches": (*_SEALED["batches"], "outcome", "unsure", "checksum", "outcome_checksum"),
     "markers": ("token", "server", "ns", "at_ms"),
     "clock": ("last_ms", "counted_ms"),
@@ -126,6 +129,7 @@ BROUGHT = {
     3: {("batches", "lists")},
     4: {("changes", "checksum"), ("changes", "written"), ("changes", "counted_ms"), ("batches", "checksum"),
         ("batches", "outcome_checksum"), ("clock", "last_ms"), ("clock", "counted_ms")},
+    5: {("changes", "part")},
 }
 # fmt: on
 _UNSEALED = "none"

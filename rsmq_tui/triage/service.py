@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from rsmq_tui.files import sqlite_version, whole_file
-from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Redo, Undo
+from rsmq_tui.triage.actions import Action, Part, Redo, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
@@ -22,11 +22,12 @@ from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.part import PartScope, Selected, select_part
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import (
     LeftToUndo,
     UndoOutlook,
-    bodies_to_remove,
+    bodies_of_undo,
     effect_of,
     left_to_undo,
     notes_of_undo,
@@ -140,11 +141,18 @@ class ChangeService:
             return await self._backend.preview(base, journal, scope, on_progress)
 
     async def preview_undo(
-        self, change: int | None = None, *, queue: str | None = None, unsettled: bool = False
+        self,
+        change: int | None = None,
+        *,
+        queue: str | None = None,
+        unsettled: bool = False,
+        scope: PartScope | None = None,
+        on_progress: ScanCallback = lambda _: None,
     ) -> Preview:
         """Return what undoing a change would do: that change, or the last one (of that queue).
 
-        Messages that another client, not the change, may have removed or put there are changed only with ``unsettled``.
+        With ``scope`` only the messages that it selects are undone. Messages that another client, not the change, may
+        have removed or put there are changed only with ``unsettled``.
         """
         self._refuse_if_read_only()
         with explained():
@@ -152,26 +160,35 @@ class ChangeService:
             await self._recover(journal)
             found = await self._undoable(journal, change, queue, unsettled=unsettled)
             editor = self._editor_of(found.ns, found.queue)
-            outlook = await undo_outlook(editor, journal, found.change)
+            selected = None if scope is None else await select_part(editor, journal, found, scope, on_progress)
+            part = None if selected is None else selected.part
+            outlook = await undo_outlook(editor, journal, found.change, part)
             left = outlook.left
             planned = left.planned(unsettled=unsettled)
             if left.unsettled and not planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
+            if selected is not None and not planned:
+                raise TriageError(_nothing_selected(found, selected))
             _, run_id = await editor.clock_and_run_id()
             chain = await asyncio.to_thread(journal.undo_chain, found)
             original, is_redo = chain.original, chain.undo_is_redo
-            effect = effect_of(original, planned, is_redo=is_redo)
+            is_part = part is not None or (is_redo and any(each.part for each in chain.changes))
+            effect = effect_of(original, planned, is_redo=is_redo, is_part=is_part)
             bodies: tuple[bytes, ...] = ()
-            if effect.removes and planned:
-                bodies = await bodies_to_remove(editor, journal, found.change, unsettled=unsettled)
+            if planned and (effect.removes or is_part):
+                bodies = await bodies_of_undo(editor, journal, found.change, unsettled=unsettled, part=part)
             of_original = () if is_redo else notes_of_undo(original)
             others = [] if change is None else await asyncio.to_thread(_other_redos, journal, change, found)
             if change is None:
                 damaged = await asyncio.to_thread(journal.damaged_since, found.change)
                 of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
-        summary = undo_summary(original if is_redo else found, original)
+        summary = undo_summary(original if is_redo else found, original, planned, is_part=is_part)
         now = [f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []
         notes = [_LEFT_ALONE, *now, *of_original, *removal_notes(left)]
+        if selected is not None:
+            notes += _selection_notes(found, selected)
+        elif found.is_part_undone:
+            notes.append(f"{count(found.undone)} of {count(found.done)} were undone before.")
         notes += [f"Change {other} has made a part of change {change} again: undo it by itself." for other in others]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
@@ -187,6 +204,8 @@ class ChangeService:
                 unsettled=unsettled,
                 target=original.target if is_redo else found.target,
                 effect=effect,
+                part=part,
+                whole=(original if is_redo else found).done if is_part else None,
             ),
             what=summary,
             server=self.server,
@@ -197,6 +216,8 @@ class ChangeService:
             keep_days=journal.keep_days,
             notes=tuple(notes),
             bodies=bodies,
+            elsewhere=0 if selected is None else selected.missing,
+            scope=None if isinstance(scope, Part) else scope,
         )
 
     @property
@@ -321,7 +342,7 @@ class ChangeService:
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} is no longer in the journal")
-            steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled)
+            steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled, part=action.part)
         else:
             steps = self._backend.prepare(editor, journal, preview)
         at_us, run_id = await editor.clock_and_run_id()
@@ -335,6 +356,26 @@ class ChangeService:
         write = partial(self._audit.write, ended=runner.stopped or State.DONE)
         await asyncio.to_thread(journal.audit, runner.change, write)
         await asyncio.to_thread(journal.prune)
+
+
+def _nothing_selected(change: Change, selected: Selected) -> str:
+    """Return why none of the selected messages can be undone."""
+    reasons = _selection_notes(change, selected)
+    if selected.missing:
+        reasons.append(f"{plural(selected.missing, 'id')} {'is' if selected.missing == 1 else 'are'} not in it")
+    why = f": {'; '.join(reason.removesuffix('.') for reason in reasons)}" if reasons else ""
+    return f"none of the messages that change {change.change} has {change.past} is selected{why}"
+
+
+def _selection_notes(change: Change, selected: Selected) -> list[str]:
+    notes = []
+    if selected.undone:
+        were = "was" if selected.undone == 1 else "were"
+        notes.append(f"{count(selected.undone)} of those selected {were} undone before.")
+    if selected.unread:
+        is_gone = "is gone, so that its body" if selected.unread == 1 else "are gone, so that their bodies"
+        notes.append(f"{plural(selected.unread, 'message')} {is_gone} could not be searched.")
+    return notes
 
 
 def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:

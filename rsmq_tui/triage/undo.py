@@ -1,4 +1,7 @@
-"""Undoes a change: the inverse of its batches in reverse order, with the same guards.
+"""Undoes a change, or some of its messages: the inverse of its batches in reverse order, with the same guards.
+
+What is left to undo of a batch follows from the journal: the edits that were done, without those that the batches of
+earlier undos have undone.
 
 A message is unsettled if it is unknown whether the change or another client removed it, or put it there. An undo
 changes such messages only on request.
@@ -6,31 +9,41 @@ changes such messages only on request.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.kinds import kind_of, kind_of_batch
-from rsmq_tui.protocol.outcomes import Outcome
+from rsmq_tui.protocol.lists.edits import TAKEN_BACK
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage import actions
+from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
 
 
 class BatchUndo(ABC):
-    """Undoes the batches of one change, for one kind of queue.
+    """Undoes the batches of one change, or a part of them, for one kind of queue.
 
-    ``already`` are the numbers of the batches that an earlier, unfinished undo has undone.
+    ``already`` are the batches that have undone something of each batch, as ``Journal.batches_undoing`` returns them.
     """
 
     # A sentence for the preview of an undo.
     note = ""
 
-    def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
-        self.journal, self.change, self.already = journal, change, already
+    def __init__(
+        self,
+        journal: Journal,
+        change: int,
+        already: Mapping[int, Sequence[tuple[int, int]]],
+        part: Part | None = None,
+    ) -> None:
+        self.journal, self.change, self.already, self.part = journal, change, already, part
 
     def is_unsettled(self, entry: Entry) -> bool:
         """Return whether undoing a batch may change what another client did.
@@ -39,9 +52,48 @@ class BatchUndo(ABC):
         """
         return entry.unsure and entry.batch.takes_away
 
-    @abstractmethod
     def still_done(self, entry: Entry) -> str:
-        """Return the outcome of a batch, without what earlier, unfinished undos have undone."""
+        """Return the outcome of a batch, without what earlier undos have undone, and without what is not in the part.
+
+        An earlier undo may have ended within a batch, or have undone some of its messages only.
+        """
+        outcome = self.not_undone(entry)
+        if self.part is None or not outcome:
+            return outcome
+        places = self.part.places.get(entry.number, ())
+        return _without(outcome, lambda place: place not in places)
+
+    def not_undone(self, entry: Entry) -> str:
+        """Return the outcome of a batch, without what earlier undos have undone."""
+        undoing = self.already.get(entry.number)
+        if not undoing or not entry.outcome:
+            return entry.outcome or ""
+        inverse = entry.batch.inverse(entry.outcome)
+        edits = getattr(inverse, "edits", None)
+        if edits is None:
+            # Fields are undone as a whole.
+            return ""
+        back: Counter[_EditKey] = Counter()
+        for change, number in undoing:
+            undo = self.journal.entry(change, number)
+            letters = letters_of(undo.outcome or "")
+            done = zip(getattr(undo.batch, "edits", ()), letters, strict=True)
+            back.update(_key(edit) for edit, letter in done if letter == Outcome.DONE)
+        keys = iter([_key(edit) for edit in edits])
+
+        def was_undone(_: int) -> bool:
+            key = next(keys)
+            back[key] -= 1
+            return back[key] >= 0
+
+        return _without(entry.outcome, was_undone)
+
+    async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
+        """Read the bodies, as they are now, of the messages that ``outcome`` says were done, in their order.
+
+        None if the kind cannot find its messages without their bodies.
+        """
+        return None
 
     @abstractmethod
     def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
@@ -108,37 +160,50 @@ class UndoOutlook(NamedTuple):
         return f"applies to {count(self.unchanged)} of {count(planned)}; {skipped}"
 
 
-class _Undos:
+class Undos:
     """The ``BatchUndo`` of one change, for each kind of queue."""
 
-    def __init__(self, journal: Journal, change: int) -> None:
-        self.journal, self.change = journal, change
-        self.already = journal.numbers_undone(change)
+    def __init__(self, journal: Journal, change: int, part: Part | None = None) -> None:
+        self.journal, self.change, self.part = journal, change, part
+        self.already = journal.batches_undoing(change)
         self._known: dict[str, BatchUndo] = {}
 
     def of(self, entry: Entry) -> BatchUndo:
         """Return the ``BatchUndo`` of a batch."""
         kind = kind_of_batch(entry.batch.kind)
         if kind.name not in self._known:
-            self._known[kind.name] = kind.part("undo")(self.journal, self.change, self.already)
+            self._known[kind.name] = kind.part("undo")(self.journal, self.change, self.already, self.part)
         return self._known[kind.name]
+
+    def entries(self, *, newest_first: bool = False) -> Iterator[Entry]:
+        """Iterate over the batches of the change, or those with messages of the part."""
+        if self.part is None:
+            return self.journal.entries(self.change, newest_first=newest_first)
+        numbers = sorted(self.part.places, reverse=newest_first)
+        return (self.journal.entry(self.change, number) for number in numbers)
 
 
 async def prepare_undo(
-    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False
+    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False, part: Part | None = None
 ) -> AsyncGenerator[Step, None]:
-    """Yield the inverse of a change; that of unsettled batches only with ``unsettled``.
+    """Yield the inverse of a change, or of a part of it; that of unsettled batches only with ``unsettled``.
 
     Raises what the editor and the journal raise.
     """
-    undos = await asyncio.to_thread(_Undos, journal, change)
+    undos = await asyncio.to_thread(Undos, journal, change, part)
     is_rest = await asyncio.to_thread(_is_rest, undos)
-    entries = journal.entries(change, newest_first=True)
+    entries = undos.entries(newest_first=True)
     kind: str | None = None
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
         undo = undos.of(entry)
         if undo.is_unsettled(entry) and not unsettled:
             continue
+        if part is not None and (places := part.places.get(entry.number)):
+            left = await asyncio.to_thread(undo.still_done, entry)
+            undone = len(places) - left.count(Outcome.DONE)
+            if undone:
+                # Another undo of the same change came first.
+                yield Step(sorted_out=Outcome.GONE * undone, left="undone meanwhile")
         async for prepared in undo.steps(editor, entry):
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             before, kind = kind, entry.batch.kind
@@ -150,16 +215,16 @@ async def prepare_undo(
 
 def left_to_undo(journal: Journal, change: int) -> LeftToUndo:
     """Count what is left to undo."""
-    return _left(_Undos(journal, change))
+    return _left(Undos(journal, change))
 
 
 # How many messages are read to find out what an undo would do now.
 _EXAMINED_MAX = 1_000
 
 
-async def undo_outlook(editor: EditExecutor, journal: Journal, change: int) -> UndoOutlook:
-    """Return what undoing a change would do now; raises what the editor and the journal raise."""
-    undos = await asyncio.to_thread(_Undos, journal, change)
+async def undo_outlook(editor: EditExecutor, journal: Journal, change: int, part: Part | None = None) -> UndoOutlook:
+    """Return what undoing a change, or a part of it, would do now; raises what the editor and the journal raise."""
+    undos = await asyncio.to_thread(Undos, journal, change, part)
     left, first = await asyncio.to_thread(_left_and_first, undos)
     examined = unchanged = 0
     for entry in first:
@@ -185,9 +250,16 @@ def notes_of_undo(change: Change) -> tuple[str, ...]:
     return (note,) if note and is_put_back else ()
 
 
-def undo_summary(change: Change, original: Change) -> str:
-    """Return one line: the change that is undone; ``original`` is the same, or the change that a redo made again."""
+def undo_summary(change: Change, original: Change, planned: int, *, is_part: bool = False) -> str:
+    """Return one line: the change that is undone; ``original`` is the same, or the change that a redo made again.
+
+    With ``is_part``, only ``planned`` of its messages are.
+    """
     action, again = actions.action_named(original.name), "" if change is original else " again"
+    if is_part:
+        to = "" if change.target is None else f" to {printable(change.target)}"
+        some = f"{count(planned)} of {plural(change.done, 'message')} of change {change.change}"
+        return f"{some}: {change.past}{to}{again}, {original.what}"
     if issubclass(action, actions.QueueAction):
         done = f"{change.past} queue {printable(change.queue)}{again}, {original.what}"
     elif not change.done:
@@ -202,8 +274,11 @@ def undo_summary(change: Change, original: Change) -> str:
     return f"change {change.change}: {done}"
 
 
-def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effect:
-    """Return the effect of undoing a change, or of making it again, on ``planned`` messages or queues."""
+def effect_of(original: Change, planned: int, *, is_redo: bool, is_part: bool = False) -> actions.Effect:
+    """Return the effect of undoing a change, or of making it again, on ``planned`` messages or queues.
+
+    With ``is_part``, these are messages alone.
+    """
     action, queue = actions.action_named(original.name), original.queue
     if not original.done:
         # It changed no messages: it created its target, or changed its queue.
@@ -211,10 +286,10 @@ def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effec
             (actions.SetAttributes, queue) if original.target is None else (actions.CreateQueue, original.target)
         )
     what, were = plural(planned, "message"), "was" if planned == 1 else "were"
-    is_of_queue = issubclass(action, actions.QueueAction)
+    is_of_queue = issubclass(action, actions.QueueAction) and not is_part
     if is_of_queue:
         what, were = f"queue {printable(queue)}", "was"
-    elif action.counts_queue:
+    elif action.counts_queue and not is_part:
         what, were = f"queue {printable(queue)} and its messages", "were"
     if is_redo:
         return actions.Effect(action.does, original.past, f"{what} again", removes=action.takes_away)
@@ -223,20 +298,29 @@ def effect_of(original: Change, planned: int, *, is_redo: bool) -> actions.Effec
     return actions.Effect(*action.inverse, f"{what} that {were} {did}", removes)
 
 
-async def bodies_to_remove(
-    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool
+async def bodies_of_undo(
+    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool, part: Part | None
 ) -> tuple[bytes, ...]:
-    """Return the starts of some bodies that an undo removes; raises what the editor and the journal raise."""
-    async with aclosing(prepare_undo(editor, journal, change, unsettled=unsettled)) as steps:
+    """Return the starts of some bodies that an undo removes or puts back; raises what the editor and journal raise."""
+    found: list[bytes] = []
+    async with aclosing(prepare_undo(editor, journal, change, unsettled=unsettled, part=part)) as steps:
         async for step in steps:
-            if step.batch is not None and step.batch.takes_away:
-                befores = [before for before, _ in getattr(step.batch, "edits", ()) if before is not None]
-                return starts_of(before.body for before in befores[:BODIES_SHOWN])
-    return ()
+            edits: Sequence[Edit] | None = getattr(step.batch, "edits", None)
+            if edits is None:
+                continue
+            shown = edits[:BODIES_SHOWN]
+            bodies = starts_of(message.body for edit in shown for message in edit if message is not None)
+            found += bodies
+            # Those of other batches are on the server only, or of other messages than those that are removed.
+            if not bodies or len(found) >= BODIES_SHOWN:
+                break
+    return tuple(found[:BODIES_SHOWN])
 
 
-def _is_rest(undos: _Undos) -> bool:
+def _is_rest(undos: Undos) -> bool:
     """Return whether only auxiliary batches are left, such as the creation of a queue that got no messages."""
+    if undos.part is not None:
+        return False
     found = undos.journal.change(undos.change)
     if found is not None and found.done and not undos.already:
         # Fast path: reading all batches takes time.
@@ -245,16 +329,16 @@ def _is_rest(undos: _Undos) -> bool:
     return not left.counted + left.unsettled
 
 
-def _left(undos: _Undos) -> LeftToUndo:
+def _left(undos: Undos) -> LeftToUndo:
     return _left_and_first(undos)[0]
 
 
-def _left_and_first(undos: _Undos) -> tuple[LeftToUndo, list[Entry]]:
+def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
     """Return what is left to undo, and the first batches of it, of about ``_EXAMINED_MAX`` messages."""
     counted = auxiliary = taken = put = 0
     created: list[str] = []
     first: list[Entry] = []
-    for entry in undos.journal.entries(undos.change):
+    for entry in undos.entries():
         undo = undos.of(entry)
         done = undo.still_done(entry).count(Outcome.DONE)
         if done and (queue := undo.created(entry)) is not None:
@@ -268,3 +352,19 @@ def _left_and_first(undos: _Undos) -> tuple[LeftToUndo, list[Entry]]:
         else:
             auxiliary += done
     return LeftToUndo(counted, auxiliary, taken, put, tuple(created)), first
+
+
+_EditKey = tuple[bytes | None, bytes | None]
+
+
+def _key(edit: Edit) -> _EditKey:
+    return edit.before and edit.before.id, edit.after and edit.after.id
+
+
+def _without(outcome: str, is_without: Callable[[int], bool]) -> str:
+    """Return an outcome in which the edits at some of the places that were done count as taken back."""
+    letters = list(letters_of(outcome))
+    for place, letter in enumerate(letters):
+        if letter == Outcome.DONE and is_without(place):
+            letters[place] = TAKEN_BACK
+    return "".join(letters) + outcome[len(letters) :]

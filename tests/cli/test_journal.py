@@ -76,6 +76,56 @@ def test_every_way_back(way: list[str], command: Command, orders: Rsmq, keys: Ke
     assert (printed.status, len(printed.err.splitlines())) == (2, 1)
 
 
+@pytest.mark.parametrize("way", [["undo"], ["undo", "1"], ["journal", "restore", "1"]], ids=" ".join)
+def test_a_part_of_a_change_is_undone(
+    way: list[str], command: Command, anywhere: Command, orders: Rsmq, client: Redis, keys: Keys
+) -> None:
+    before = keys()
+    command("messages", "delete", "orders", "--all", "--yes")
+    ids = {line["body"]: line["id"] for line in anywhere("journal", "show", "1").lines if "body" in line}
+    plain, empty = ids["plain"], ids[""]
+    preview = command(*way, "--id", plain, empty, "no such id", terminal=True)
+    assert preview.status == 3
+    assert preview.text.startswith("Undo 2 of 6 messages of change 1: deleted, every message of the queue\n")
+    assert "1 id is not among the messages of change 1." in preview.text
+    (preview_line,) = command(*way, "--id", plain, empty, "no such id").lines
+    assert (preview_line["planned"], preview_line["whole"], preview_line["not_there"]) == (2, 6, 1)
+
+    (report,) = command(*way, "--id", plain, empty, "--yes").lines
+    assert (report["planned"], report["whole"], report["done"], report["skipped"]) == (2, 6, 2, 0)
+    assert sorted(client.zrange("rsmq:orders", 0, -1)) == sorted([plain.encode(), empty.encode()])
+    undone = {line["id"] for line in anywhere("journal", "show", "1").lines if line["undone"]}
+    assert undone == {plain, empty}
+    part, change = anywhere("journal").lines
+    assert (change["undone"], change["done"], change["state"], change["part"]) == (2, 6, "done", False)
+    assert (part["part"], part["undoes"]) == (True, 1)
+    assert "part undone" in anywhere("journal", terminal=True).text
+    assert "delete orders (2 undone): every" in anywhere("journal", terminal=True).text
+
+    matched = command(*way, "--filter", "json.type=a", "--yes")
+    assert (matched.status, matched.lines[0]["done"]) == (0, 2)
+    (rest,) = command(*way, "--yes").lines
+    assert (rest["planned"], rest["whole"], rest["done"]) == (2, None, 2)
+    assert keys() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--filter", "rc>"], "rc>"),
+        (["--filter", "rc>99"], "none of the messages that change 1 has deleted is selected"),
+        (["--id", "x"], "none of the messages that change 1 has deleted is selected: 1 id is not in it"),
+        (["--id", "x", "--filter", "rc>1"], "--filter"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_a_part_that_is_none_is_refused(options: list[str], words: str, command: Command, orders: Rsmq) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    refused = command("undo", "1", *options, "--yes")
+    assert (refused.status, refused.out) == (2, b"")
+    assert words in refused.err
+
+
 def test_what_was_touched_since_is_left_alone_and_told(command: Command, orders: Rsmq, client: Redis) -> None:
     command("messages", "release", "orders", "--filter", "state:delayed", "--yes")
     command("messages", "copy", "orders", "--filter", "plain", "--to", "spare", "--yes")

@@ -152,9 +152,6 @@ def _raw(body: bytes, score: bytes | float) -> RawMessage:
 
 
 class ToyUndo(BatchUndo):
-    def still_done(self, entry: Entry) -> str:
-        return "" if entry.number in self.already else entry.outcome or ""
-
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         inverse = entry.batch.inverse(outcome) if (outcome := self.still_done(entry)) else None
         if inverse is not None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import make, open_journal, queue_of, service_of, tell_what_was_interrupted
+from rsmq_tui.cli.changes import Ask, make, open_journal, queue_of, service_of, tell_what_was_interrupted
 from rsmq_tui.cli.errors import UsageError, refusing
+from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option, unsettled
 from rsmq_tui.cli.output import Column, ProgressLine, Table, print_json, say, text_of, wants_json
-from rsmq_tui.cli.parsing import Command, Group, Options, option, positive, several
+from rsmq_tui.cli.parsing import Command, Group, OneOf, Options, option, positive, several
 from rsmq_tui.cli.places import KindPlace, place_of, waiting
 from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import count, date_clock
@@ -29,9 +30,12 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.jsonl import to_fields
+from rsmq_tui.triage.part import PartScope
+from rsmq_tui.triage.scope import Matching, Named
+from rsmq_tui.triage.undo import Undos
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
-          "done", "skipped", "failed", "state", "undoes")  # fmt: skip
+          "done", "skipped", "failed", "state", "undone", "undoes", "part")  # fmt: skip
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
@@ -72,14 +76,40 @@ def _show_command(options: Options) -> int:
     return _reading(options, lambda journal: _show(journal, options.change))
 
 
-@command.command("restore", help="undo a change", examples=("12", "12 --yes"))
+_WHICH = OneOf()
+_part = several(
+    option(
+        "--id ID...",
+        "only the messages with these ids, as `rsmq-tui journal show` prints them",
+        name="ids",
+        many=True,
+        one_of=_WHICH,
+    ),
+    filter_option(_WHICH, "only the messages that matched this filter before the change; see below"),
+)
+_EXAMPLES = ("12", "12 --yes", "12 --id fo2q8ljkn4aZ3vJ8mBqRcT7LhYw1xK5e", "12 --filter json.customer.id=4711 --yes")
+
+
+@command.command("restore", help="undo a change, or some of its messages", examples=_EXAMPLES, sections=BY_FILTER)
 @_change
+@_part
 @unsettled
 @changing
 @guarded
 def _restore(options: Options) -> int:
-    place = place_of(profile_of(options))
-    return make(options, lambda triage, _: triage.preview_undo(options.change, unsettled=options.unsettled), place)
+    return make(options, _previewer(options), place_of(profile_of(options)))
+
+
+def _previewer(options: Options, queue: str | None = None) -> Ask:
+    """Return what previews the undo; raises ``UsageError`` for an invalid filter."""
+    scope: PartScope | None = None
+    if options.ids:
+        scope = Named(tuple(options.ids))
+    elif options.filter is not None:
+        scope = Matching(filter_of(options))
+    return lambda triage, on_progress: triage.preview_undo(
+        options.change, queue=queue, unsettled=options.unsettled, scope=scope, on_progress=on_progress
+    )
 
 
 def _reading(options: Options, read: Callable[[Journal | None], int]) -> int:
@@ -140,7 +170,7 @@ def _list(journal: Journal | None, options: Options) -> int:
     for change in changes:
         counts = count(change.done), count(change.skipped), count(change.failed)
         when = date_clock(change.at_ms)
-        table.print(str(change.change), when, change.state, *counts, change.who, _what(change))
+        table.print(str(change.change), when, change.state_words, *counts, change.who, _what(change))
     if not changes:
         say("the journal is empty: no changes were made from here, or they were pruned")
     return 0
@@ -148,7 +178,8 @@ def _list(journal: Journal | None, options: Options) -> int:
 
 def _what(change: Change) -> str:
     to = f" to {change.target}" if change.target is not None else ""
-    return f"{change.name} {change.queue}{to}: {change.what} ({change.server}, ns {change.ns})"
+    undone = f" ({count(change.undone)} undone)" if change.is_part_undone else ""
+    return f"{change.name} {change.queue}{to}{undone}: {change.what} ({change.server}, ns {change.ns})"
 
 
 def _show(journal: Journal | None, number: int) -> int:
@@ -156,9 +187,10 @@ def _show(journal: Journal | None, number: int) -> int:
     if journal is None or change is None:
         raise UsageError(f"no change {number} in the journal: rsmq-tui journal lists them")
     is_known = change.state is not State.RUNNING
-    for entry in journal.entries(number):
+    undos = Undos(journal, number)
+    for entry in undos.entries():
         is_known = is_known and entry.outcome is not None
-        for fields in _fields(entry, change):
+        for fields in _fields(entry, change, letters_of(undos.of(entry).not_undone(entry))):
             print_json(fields)
     if is_known and not change.touched:
         sys.stdout.flush()
@@ -166,19 +198,29 @@ def _show(journal: Journal | None, number: int) -> int:
     return 0
 
 
-def _fields(entry: Entry, change: Change) -> Iterator[dict[str, Any]]:
-    """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields."""
+def _fields(entry: Entry, change: Change, left: str) -> Iterator[dict[str, Any]]:
+    """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields.
+
+    ``left`` are the letters of its outcome without what was undone.
+    """
     match entry.batch:
         case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
             if isinstance(entry.batch, ListBatch):
                 queue = _named(queue, entry.batch.ns, change)
                 target = target and _named(target, entry.batch.target_ns, change)
             edits = entry.batch.as_done(entry.outcome or "")
-            for (before, after), letter in itertools.zip_longest(edits, letters_of(entry.outcome or "")):
+            letters = letters_of(entry.outcome or "")
+            for (before, after), letter, now in itertools.zip_longest(edits, letters, left):
                 message = before or after
                 if message is None:
                     continue
-                fields = {"edit": kind.value, "outcome": _outcome(entry, letter), "queue": queue, "target": target}
+                fields: dict[str, Any] = {
+                    "edit": kind.value,
+                    "outcome": _outcome(entry, letter),
+                    "queue": queue,
+                    "target": target,
+                }
+                fields["undone"] = letter == Outcome.DONE != now
                 if before is not None and after is not None:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)
@@ -217,11 +259,12 @@ def _text(raw: bytes | None) -> str | None:
     return None if raw is None else text_of(raw)
 
 
-@click.command(cls=Command, examples=("", "12 --yes"))
+@click.command(cls=Command, examples=("", *_EXAMPLES[1:]), sections=BY_FILTER)
 @click.argument(
     "change", required=False, type=positive, metavar="[CHANGE]", help="its number (default: the last change)"
 )
 @option("--queue QUEUE", "the last change of this queue", shell_complete=complete_queues)
+@_part
 @unsettled
 @changing
 @guarded
@@ -232,13 +275,8 @@ def undo(options: Options) -> int:
         queue, place = queue_of(options, profile)
     else:
         place = place_of(profile) if options.change is not None else _place_of_last(options, profile)
-    return make(
-        options,
-        # A change given by its number is found in any place.
-        lambda triage, _: triage.preview_undo(options.change, queue=queue, unsettled=options.unsettled),
-        place,
-        queue,
-    )
+    # A change given by its number is found in any place.
+    return make(options, _previewer(options, queue), place, queue)
 
 
 def _number(change: Change) -> int:

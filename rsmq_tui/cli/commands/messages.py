@@ -23,13 +23,13 @@ from rsmq_tui.cli.changes import (
     unsearched_words,
 )
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
+from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, guarded, json_option, queue_argument
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
     Table,
-    cells,
     due_words,
     fields_json,
     print_body,
@@ -54,7 +54,7 @@ from rsmq_tui.cli.parsing import (
 from rsmq_tui.cli.program import UNWRITABLE
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, whole_file
-from rsmq_tui.monitor.filters.language import Filter, FilterError, is_pattern, parse_filter
+from rsmq_tui.monitor.filters.language import Filter, is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
@@ -69,28 +69,15 @@ from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.jsonl import to_fields, write_named
 from rsmq_tui.triage.scope import Everything, Matching, Named, ScanProgress, Scope
 
-
-def _once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Refuse a filter that is given twice: only the last one would apply."""
-    if len(values) > 1:
-        raise click.BadParameter("it was given twice: combine both in one, separated by a space", ctx, param)
-    return values[0] if values else None
-
-
 _WHICH = OneOf(required=True)
 
 
-def _filter(one_of: OneOf | None = None) -> Decorator:
-    return option(
-        "--filter F", "messages that match this filter; see below", multiple=True, callback=_once, one_of=one_of
-    )
-
-
 _filtered = several(
-    _filter(), option("--limit N", "at most N messages: those due first; of a list queue, those taken next", positive)
+    filter_option(),
+    option("--limit N", "at most N messages: those due first; of a list queue, those taken next", positive),
 )
 _scoped = several(
-    _filter(_WHICH),
+    filter_option(_WHICH),
     option("--id ID...", "messages with these ids", name="ids", many=True, one_of=_WHICH),
     option("--all", "every message of the queue", one_of=_WHICH),
     option(
@@ -115,12 +102,6 @@ _to = several(
     ),
     option("--create", "create the queue if it is missing, with the same attributes; a list needs no --create"),
 )
-_FILTERS = """\
-all terms must match; ! before a term inverts it
-state:ready|inflight|delayed|poison  rc>=5  age>10m  due<30s  size>1k  id:prefix
-(of lists: state:ready|processing|inflight|expired|unleased)
-body:"text"  body~regex  json.customer.id=42  word"""
-_BY_FILTER = {"Filters": _FILTERS}
 
 
 command = group(guarded)
@@ -177,29 +158,6 @@ class _Queues:
             self.found_in += matched > 0
 
 
-_AROUND_CHARS = 60
-
-
-def _filter_of(options: Options) -> Filter:
-    """Parse the filter, with the profile's poison threshold; no filter matches every message.
-
-    Raises ``UsageError``, in which a line of its own marks the error.
-    """
-    try:
-        return parse_filter(options.filter or "", profile_of(options).thresholds.poison_rc)
-    except FilterError as error:
-        raise UsageError(f"{printable(error.message)}\n{_marked(error)}") from error
-
-
-def _marked(error: FilterError) -> str:
-    first = max(0, error.start - _AROUND_CHARS)
-    last = min(len(error.text), error.start + _AROUND_CHARS)
-    before = ("…" if first else "") + printable(error.text[first : error.start])
-    wrong = printable(error.text[error.start : min(error.end, last)])
-    after = printable(error.text[min(error.end, last) : last]) + ("…" if last < len(error.text) else "")
-    return f"  {before}{wrong}{after}\n  {' ' * cells(before)}{'^' * max(1, cells(wrong))}"
-
-
 _GROUPS = 50
 _INSTEAD = OneOf()
 
@@ -215,7 +173,7 @@ _INSTEAD = OneOf()
         "'*' --filter json.customer.id=4711",
         "'orders-*' --filter state:poison --count",
     ),
-    sections=_BY_FILTER,
+    sections=BY_FILTER,
     statuses=READ_STATUSES | {1: "one of several queues could not be read"},
 )
 @queue_argument
@@ -237,7 +195,7 @@ def _list_command(options: Options) -> int:
         "orders ID --raw > body.bin",
         "orders ID --decode",
     ),
-    sections=_BY_FILTER,
+    sections=BY_FILTER,
     statuses=READ_STATUSES | {1: "a message was not found, or one of several queues could not be read"},
 )
 @queue_argument
@@ -254,7 +212,7 @@ def _get_command(options: Options) -> int:
 
 
 async def _list(options: Options) -> int:
-    wanted = _filter_of(options)
+    wanted = filter_of(options)
     groups = _groups_of(options.group_by)
     line = ProgressLine()
     counts = Table(Column("MATCHES", 12, right=True), Column("DEPTH", 12, right=True), Column("QUEUE", 0))
@@ -399,7 +357,7 @@ async def _get(options: Options) -> int:
         raise UsageError("--limit needs --filter")
     if options.ids and is_pattern(options.queue):
         raise UsageError("ids are of one queue: with a pattern of queues, use --filter")
-    wanted = _filter_of(options)
+    wanted = filter_of(options)
     line = ProgressLine()
     async with queues_of(options, profile_of(options), line) as found:
         queues = _Queues(options, found, options.limit)
@@ -502,7 +460,7 @@ def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
         "orders -o orders.jsonl",
         "orders --filter state:poison | jq .id",
     ),
-    sections=_BY_FILTER,
+    sections=BY_FILTER,
     statuses=READ_STATUSES
     | {
         1: "a body is too long to be read, or one of several queues could not be read",
@@ -515,7 +473,7 @@ def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
 @option("--force", "overwrite FILE")
 @guarded
 def _export_command(options: Options) -> int:
-    wanted = _filter_of(options)
+    wanted = filter_of(options)
     return run_interruptibly(lambda _: _export(options, wanted))
 
 
@@ -584,7 +542,7 @@ def _scope(options: Options, named: QueueArgument) -> Scope:
     if options.filter is None:
         is_limited = options.limit is not None or options.even_if_received
         return Matching(parse_filter(""), options.limit, options.even_if_received) if is_limited else Everything()
-    wanted = _filter_of(options)
+    wanted = filter_of(options)
     if wanted.is_empty:
         raise UsageError("the filter is empty and would match every message; use --all to select all messages")
     return Matching(wanted, options.limit, options.even_if_received)
@@ -596,7 +554,7 @@ def _change(
     """Add a command that changes messages; if it is scoped, those that its options select."""
     if is_scoped:
         return change_command(
-            command, name, words, *own, _scoped, examples=examples, sections=_BY_FILTER, scope_of=_scope
+            command, name, words, *own, _scoped, examples=examples, sections=BY_FILTER, scope_of=_scope
         )
     return change_command(command, name, words, *own, examples=examples)
 

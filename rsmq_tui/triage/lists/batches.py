@@ -3,21 +3,23 @@
 import asyncio
 import json
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.editor import ListEditor
-from rsmq_tui.protocol.lists.edits import TAKEN_BACK, ListBatch, ListKind, Window
+from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Window
 from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest
-from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
+from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, PlaceRange
+from rsmq_tui.triage.rsmq.batches import bodies_now
 from rsmq_tui.triage.undo import BatchUndo
 
 
@@ -49,8 +51,14 @@ class ListUndo(BatchUndo):
 
     note = PUT_BACK
 
-    def __init__(self, journal: Journal, change: int, already: set[int]) -> None:
-        super().__init__(journal, change, already)
+    def __init__(
+        self,
+        journal: Journal,
+        change: int,
+        already: Mapping[int, Sequence[tuple[int, int]]],
+        part: Part | None = None,
+    ) -> None:
+        super().__init__(journal, change, already, part)
         # The place of the batch undone before: the items of the next one are beside it.
         self._beside: PlaceRange | None = None
 
@@ -59,9 +67,12 @@ class ListUndo(BatchUndo):
         comes = isinstance(entry.batch, ListBatch) and entry.batch.puts_in_list
         return super().is_unsettled(entry) or (entry.unsure and comes)
 
-    def still_done(self, entry: Entry) -> str:
-        """Return the outcome, without the items that were undone: an undo may have ended within a batch."""
-        return _still_done(self.journal, self.change, entry)
+    async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
+        """Read the bodies of messages that the change has moved to an RSMQ queue; items of lists are found by them."""
+        inverse = entry.batch.inverse(outcome) if isinstance(entry.batch, ListBatch) else None
+        if inverse is None or inverse.ns is None:
+            return None
+        return await bodies_now(editor, inverse.queue, inverse.befores, inverse.ns)
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Yield the inverse of what is left of a batch."""
@@ -119,37 +130,6 @@ class ListUndo(BatchUndo):
             return PlaceRange(0, inverse.size - 1)
         ready = (await lists.facts(inverse.queue)).ready
         return PlaceRange(max(0, ready - inverse.size), max(0, ready - 1))
-
-
-def _still_done(journal: Journal, change: int, entry: Entry) -> str:
-    """Return the outcome of a batch, without what earlier, unfinished undos have undone, even if it was redone."""
-    if not isinstance(entry.batch, ListBatch) or not entry.outcome:
-        return entry.outcome or ""
-    letters = letters_of(entry.outcome)
-    inverse = entry.batch.inverse(entry.outcome)
-    if inverse is None:
-        return entry.outcome
-    undoing = journal.batches_undoing(change, entry.number)
-    back = Counter(_key(edit) for _, undo in undoing for edit in _done(undo))
-    places = [number for number, letter in enumerate(letters) if letter == Outcome.DONE]
-    marks = list(letters)
-    for place, edit in zip(places, inverse.edits, strict=True):
-        if back[_key(edit)]:
-            back[_key(edit)] -= 1
-            marks[place] = TAKEN_BACK
-    return "".join(marks) + entry.outcome[len(letters) :]
-
-
-def _done(entry: Entry) -> list[Edit]:
-    batch = entry.batch
-    if not isinstance(batch, ListBatch) or not entry.outcome:
-        return []
-    letters = letters_of(entry.outcome)
-    return [edit for edit, letter in zip(batch.edits, letters, strict=True) if letter == Outcome.DONE]
-
-
-def _key(edit: Edit) -> tuple[bytes | None, bytes | None]:
-    return edit.before and edit.before.id, edit.after and edit.after.id
 
 
 async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:

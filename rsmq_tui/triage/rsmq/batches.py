@@ -1,6 +1,7 @@
 """Batches of RSMQ queues: their rows in the journal, and their inverse, with the same guards."""
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from rsmq_tui.monitor.text import plural, printable
@@ -9,6 +10,7 @@ from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import EditKind, Edits, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.rsmq.plan import removal_of
@@ -53,15 +55,11 @@ def batch_of(row: Mapping[str, Any], queue: str) -> Batch:
 
 
 class RsmqUndo(BatchUndo):
-    """Undoes the batches of RSMQ queues, each as a whole."""
-
-    def still_done(self, entry: Entry) -> str:
-        """Return the outcome, empty if the batch was undone."""
-        return "" if entry.number in self.already else entry.outcome or ""
+    """Undoes the batches of RSMQ queues."""
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Yield the inverse of a batch."""
-        outcome = self.still_done(entry)
+        outcome = await asyncio.to_thread(self.still_done, entry)
         inverse = entry.batch.inverse(outcome) if outcome else None
         if inverse is None:
             return
@@ -81,7 +79,7 @@ class RsmqUndo(BatchUndo):
 
     async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
         """Compare the score and receive count of each message that the undo would change."""
-        outcome = self.still_done(entry)
+        outcome = await asyncio.to_thread(self.still_done, entry)
         inverse = entry.batch.inverse(outcome) if outcome else None
         if not isinstance(inverse, MessageBatch):
             return 0, 0
@@ -91,10 +89,36 @@ class RsmqUndo(BatchUndo):
         left = [edit.before for edit in inverse.edits]
         return len(ids), sum(map(_is_as_left, left, found))
 
+    async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
+        """Read the bodies of messages where the change has left them."""
+        inverse = entry.batch.inverse(outcome)
+        if not isinstance(inverse, MessageBatch):
+            return None
+        return await bodies_now(editor, inverse.queue, Edits.of(inverse.edits).known)
+
     def created(self, entry: Entry) -> str | None:
         """Return the queue that a batch created, or None."""
         inverse = entry.batch.inverse(self.still_done(entry)) if isinstance(entry.batch, FieldBatch) else None
         return inverse.queue if isinstance(inverse, FieldBatch) and _removes_queue(inverse) else None
+
+
+async def bodies_now(
+    editor: EditExecutor, queue: str, messages: Sequence[RawMessage], ns: str | None = None
+) -> list[bytes | None]:
+    """Read the bodies of messages of a queue, as many at a time as the server can copy in a moment.
+
+    None for those that are gone. The namespace is by default that of the editor.
+    """
+    queues = QueueEditor.sharing(editor, editor.ns if ns is None else ns)
+    bodies: list[bytes | None] = []
+    for part in chunked(messages, weight=_weight):
+        _, found = await queues.messages(queue, [message.id for message in part])
+        bodies += [None if message is None else message.body for message in found]
+    return bodies
+
+
+def _weight(message: RawMessage) -> int:
+    return message.size
 
 
 def _is_as_left(left: RawMessage | None, now: RawMessage | None) -> bool:
