@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rsmq_tui.protocol import RawMessage, name_bytes
+from rsmq_tui.monitor.filters.language import Filter
+from rsmq_tui.protocol import RawMessage, leading_int, name_bytes, name_of, sent_ms
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import read_item_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
@@ -17,9 +18,6 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import Matching, Named, ScanCallback, ScanProgress
 from rsmq_tui.triage.undo import Undos
 
-PartScope = Named | Matching | Part
-"""Selects messages of a change: by ids, by a filter on what they were before the change, or by their places."""
-
 
 class EntryLeft(NamedTuple):
     """A batch with messages, its edits as they were done, and ``left``, its outcome without what was undone since."""
@@ -27,6 +25,11 @@ class EntryLeft(NamedTuple):
     entry: Entry
     edits: Sequence[Edit]
     left: str
+
+    @property
+    def places_left(self) -> list[int]:
+        """The places of the edits that were done and not undone."""
+        return [place for place, letter in enumerate(letters_of(self.left)) if letter == Outcome.DONE]
 
     @property
     def is_undone(self) -> list[bool]:
@@ -46,6 +49,92 @@ def entries_left(journal: Journal, change: int) -> Iterator[EntryLeft]:
             as_done = getattr(entry.batch, "as_done", None)
             done = edits if as_done is None else as_done(entry.outcome or "")
             yield EntryLeft(entry, done, undos.of(entry).not_undone(entry))
+
+
+class Chosen(NamedTuple):
+    """Messages of a change, chosen by their places; ``ids`` are theirs, in any order."""
+
+    part: Part
+    ids: tuple[str, ...]
+
+
+PartScope = Named | Matching | Chosen
+"""Selects messages of a change: by ids, by a filter on what they were before the change, or by their places."""
+
+# What is kept of the body of a message that a screen lists.
+_START_BYTES = 400
+
+
+class ChangedMessage(NamedTuple):
+    """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
+
+    ``start`` is the start of its body, None if the journal does not have it. ``outcome`` is None until it is known.
+    """
+
+    number: int
+    place: int
+    id: str
+    rc: int
+    sent_ms: int | None
+    size: int
+    start: bytes | None
+    outcome: Outcome | None
+    undone: bool
+
+    @property
+    def is_left(self) -> bool:
+        """True if it was changed, and not undone."""
+        return self.outcome is Outcome.DONE and not self.undone
+
+
+def chosen_of(messages: Iterable[ChangedMessage]) -> Chosen:
+    """Return these messages as the scope of an undo."""
+    places: dict[int, set[int]] = {}
+    ids = []
+    for message in messages:
+        places.setdefault(message.number, set()).add(message.place)
+        ids.append(message.id)
+    return Chosen(Part(places), tuple(ids))
+
+
+async def changed_messages(
+    editor: EditExecutor | None, journal: Journal, change: Change, wanted: Filter | None
+) -> AsyncGenerator[list[ChangedMessage], None]:
+    """Yield the messages of a change, batch by batch, or those left to undo that match a filter.
+
+    Raises what the editor and journal raise, and ``TriageError`` as ``select_part`` does. Without an editor, bodies
+    that the journal does not have cannot be searched.
+    """
+    matching = None if wanted is None else _MatchingMessages(editor, journal, change, wanted)
+    entries = entries_left(journal, change.change)
+    while (found := await asyncio.to_thread(next, entries, None)) is not None:
+        places: Sequence[int] = range(len(found.edits))
+        if matching is not None:
+            places = await matching.choose(found, found.places_left)
+        yield await asyncio.to_thread(_rows_of, found, places, change.at_ms)
+
+
+def _rows_of(found: EntryLeft, places: Sequence[int], at_ms: int) -> list[ChangedMessage]:
+    letters = letters_of(found.entry.outcome or "")
+    number, is_undone, edits = found.entry.number, found.is_undone, found.edits
+    rows = []
+    for place in places:
+        message = _as_searched(edits[place])
+        id, body = name_of(message.id), message.body
+        rows.append(
+            ChangedMessage(
+                number,
+                place,
+                id,
+                leading_int(message.rc) or 0,
+                sent_ms(id, now_ms=at_ms),
+                message.size,
+                None if body is None else body[:_START_BYTES],
+                Outcome(letters[place]) if letters else None,
+                is_undone[place],
+            )
+        )
+    return rows
 
 
 class Selected(NamedTuple):
@@ -68,15 +157,15 @@ async def select_part(
 
     Raises ``TriageError`` if a filter needs bodies that nobody has.
     """
-    if isinstance(scope, Part):
-        return Selected(scope)
+    if isinstance(scope, Chosen):
+        return Selected(scope.part)
     named = _NamedMessages(scope.ids) if isinstance(scope, Named) else None
-    matching = _MatchingMessages(editor, journal, change, scope) if isinstance(scope, Matching) else None
+    matching = _MatchingMessages(editor, journal, change, scope.filter) if isinstance(scope, Matching) else None
     places: dict[int, Collection[int]] = {}
     scanned = selected = 0
     entries = entries_left(journal, change.change)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
-        left = [place for place, letter in enumerate(letters_of(found.left)) if letter == Outcome.DONE]
+        left = found.places_left
         if named is not None:
             chosen = named.choose(found.edits, left)
             named.note_undone(edit for edit, is_undone in zip(found.edits, found.is_undone, strict=True) if is_undone)
@@ -152,13 +241,13 @@ class _MatchingMessages:
     The journal has the bodies of messages that a change removed; others are read from where it left them.
     """
 
-    def __init__(self, editor: EditExecutor, journal: Journal, change: Change, scope: Matching) -> None:
+    def __init__(self, editor: EditExecutor | None, journal: Journal, change: Change, wanted: Filter) -> None:
         self.unread = 0
         self._undos = Undos(journal, change.change)
         self._editor, self._change = editor, change
-        self._matches = scope.filter.matches()
-        self._needs_body = "body" in scope.filter.needs()
-        self._can_tell = scope.filter.searched()
+        self._matches = wanted.matches()
+        self._needs_body = "body" in wanted.needs()
+        self._can_tell = wanted.searched()
 
     async def choose(self, found: EntryLeft, places: Sequence[int]) -> list[int]:
         """Return those of the places whose messages match."""
@@ -170,12 +259,13 @@ class _MatchingMessages:
 
     async def _with_bodies(self, found: EntryLeft, messages: Sequence[RawMessage]) -> list[RawMessage]:
         entry, at_ms = found.entry, self._change.at_ms
-        bodies = await self._undos.of(entry).bodies(self._editor, entry, found.left)
+        undo, editor = self._undos.of(entry), self._editor
+        bodies = None if editor is None else await undo.bodies(editor, entry, found.left)
         if bodies is None:
             if not all(self._can_tell(message, at_ms) for message in messages):
                 raise TriageError(
-                    f"change {self._change.change} has moved items of a list, whose bodies the journal does not have: "
-                    "a filter on bodies cannot select them, their ids can"
+                    f"the journal does not have the bodies of all messages of change {self._change.change}: a filter "
+                    "on bodies cannot select them, their ids can"
                 )
             return list(messages)
         whole = [

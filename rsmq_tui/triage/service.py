@@ -9,12 +9,13 @@ from functools import partial
 from pathlib import Path
 
 from rsmq_tui.files import sqlite_version, whole_file
+from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Part, Redo, Undo
+from rsmq_tui.triage.actions import Action, Redo, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
@@ -22,8 +23,8 @@ from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.part import PartScope, Selected, select_part
-from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, what_of
+from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, Selected, changed_messages, select_part
+from rsmq_tui.triage.scope import Named, Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import (
     LeftToUndo,
     UndoOutlook,
@@ -217,7 +218,7 @@ class ChangeService:
             notes=tuple(notes),
             bodies=bodies,
             elsewhere=0 if selected is None else selected.missing,
-            scope=None if isinstance(scope, Part) else scope,
+            scope=Named(scope.ids) if isinstance(scope, Chosen) else scope,
         )
 
     @property
@@ -245,6 +246,18 @@ class ChangeService:
                 return []
             journal = await self._open()
             return await asyncio.to_thread(journal.changes, limit)
+
+    async def messages_of(
+        self, change: Change, wanted: Filter | None = None
+    ) -> AsyncGenerator[list[ChangedMessage], None]:
+        """Yield the messages of a change of any server, batch by batch, or those left to undo that match a filter."""
+        with explained():
+            journal = await self._open()
+            # Bodies that the journal does not have are on the server of the change.
+            editor = self._editor_of(change.ns, change.queue) if change.server == self.server else None
+            async with aclosing(changed_messages(editor, journal, change, wanted)) as found:
+                async for messages in found:
+                    yield messages
 
     async def undo_outlook(self, change: Change) -> UndoOutlook:
         """Return what undoing a change of this server would do now."""

@@ -42,6 +42,7 @@ _SCREENS = {
     "audit": "overview.audit:AuditScreen",
     "events": "overview.events:EventsScreen",
     "journal": "changes.journal:JournalScreen",
+    "change": "changes.messages:ChangeMessagesScreen",
     "search": "overview.search:SearchScreen",
     "server": "overview.server:ServerScreen",
     "history": "history.screen:HistoryScreen",

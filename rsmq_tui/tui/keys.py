@@ -11,7 +11,7 @@ from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
     "app", "change", "table", "lines", "overview", "queue", "message", "audit", "events", "history", "journal",
-    "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "list", "columns",
+    "recorded", "search", "server", "replay", "diff", "modal", "dialog", "choice", "confirm", "form", "list", "columns",
     "filter", "filters", "palette", "controls", "life"
 ]  # fmt: skip
 
@@ -288,8 +288,19 @@ KEYS = (
     Key("events.clear", "escape", "clear", "Clear the filter, then go back", "back"),
     _change("journal.undo", "u", "undo_change", "Undo the change under the cursor", "undo"),
     _change("journal.redo", "U", "redo_change", "Make this change again, or the one that it undid", "redo"),
+    Key("journal.queue", "o", "open_queue", "Go to the queue of the change", "queue"),
     Key("journal.filter", "/", "filter", "Show only changes that match a filter", "filter", priority=True),
     Key("journal.clear", "escape", "clear", "Clear the filter, then go back", "back"),
+    Key("recorded.mark", "space", "mark", "Mark or unmark the message", "mark"),
+    Key("recorded.mark_all", "A", "mark_all", "Mark all listed messages that are left to undo", "all"),
+    Key("recorded.filter", "/", "filter", "Show only messages left to undo that match", "filter", priority=True),
+    Key("recorded.saved", "apostrophe", "saved_filters", "Choose a saved filter"),
+    _change("recorded.undo", "u", "undo_marked", "Undo the marked messages, or this one", "undo"),
+    Key("recorded.range", "v", "range", "Start or end marking a range", "range"),
+    Key("recorded.mark_page", "*", "mark_page", "Mark what is on the screen"),
+    Key("recorded.copy_id", "I", "copy_id", "Copy the id of the message under the cursor"),
+    Key("recorded.queue", "o", "open_queue", "Go to the queue of the change", "queue"),
+    Key("recorded.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     Key("search.filter", "/", "filter", "Change the filter, and the pattern of queues", "filter", priority=True),
     Key("search.sort", "s", "sort_next", "Sort by the next column: queue, due time, age, receive count, size", "sort"),
     Key("search.reverse", "S", "sort_reverse", "Reverse the order"),

@@ -189,6 +189,7 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
     """Check that what an undo changes was as its change had left it, and is as its change had found it."""
     undone = ask.undoes
     assert undone is not None
+    yield _of_part(ask, diff)
     for place in {*diff.gone, *diff.came, *diff.changed}:
         old, new = diff.before.messages.get(place), diff.after.messages.get(place)
         found, left = undone.effects.get(("message", place), (None, None))
@@ -220,6 +221,14 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
     put = undone.came | undone.items if ask.unsettled else undone.came
     if (excess := diff.items_gone + undone.removed - put) and not is_moved_back:
         yield Violation("undo is the inverse", f"items were removed that the change had not put there: {excess}")
+
+
+def _of_part(ask: Ask, diff: Diff) -> Violation | None:
+    """Check that the undo of a part changes nothing else."""
+    changed = {place[1] for place in {*diff.gone, *diff.came, *diff.changed}}
+    changed |= {item for _, item in diff.items_came + diff.items_gone}
+    others = set() if ask.part is None else changed - ask.part
+    return Violation("only what was asked", f"{others} are not of the part") if others else None
 
 
 def _is_of_lost_data(undone: Ask, place: Place, old: bytes | None, new: bytes | None) -> bool:

@@ -63,7 +63,7 @@ class Ask:
     item was there at most. ``effects`` has, for each thing that it changed, what that was before and is after; ``came``
     and ``gone`` are items of lists. ``back`` and ``removed`` are the items that undos have put back and removed.
     ``fields`` and ``leases`` have the values that each of them had, and ``is_lost`` is True if the server has lost data
-    since.
+    since. ``part`` are the ids and the items to which an undo is limited, None if it is not.
     """
 
     operator: str
@@ -87,6 +87,7 @@ class Ask:
     fields: dict[Place, set[bytes]] = field(default_factory=dict)
     leases: dict[bytes, set[float]] = field(default_factory=dict)
     is_lost: bool = False
+    part: frozenset[bytes] | None = None
 
     @property
     def title(self) -> str:

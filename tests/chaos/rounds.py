@@ -339,12 +339,23 @@ class Round:
 
     async def _undoes(self, operator: Operator, service: ChangeService, undone: Ask | None) -> None:
         unsettled = self.chance.random() < 0.1
-        preview = await service.preview_undo(undone.number if undone else None, unsettled=unsettled)
+        part = self._part(undone) if undone is not None and self.chance.random() < 0.5 else None
+        named = Named(tuple(part.values())) if part else None
+        preview = await service.preview_undo(undone.number if undone else None, unsettled=unsettled, scope=named)
         assert isinstance(preview.action, actions.Undo)
         undone = self._numbers[preview.action.change]
-        ask = Ask(operator.name, preview.action, "every", undone, unsettled)
+        ask = Ask(operator.name, preview.action, "every", undone, unsettled, part=frozenset(part) if part else None)
         self.asks.append(ask)
         await self._makes(operator, service, preview, ask)
+
+    def _part(self, undone: Ask) -> dict[bytes, str] | None:
+        """Return some of the ids and items that a change has changed, with the ids that name them; None for none."""
+        ids = {place[1]: place[1].decode() for what, place in undone.effects if what == "message"}
+        items = {item: item_id("queue", 0, item) for _, item in undone.came + undone.gone}
+        if ids and items:
+            # A message of a queue was an item of a list: each has a name of its own.
+            return None
+        return {each: name for each, name in sorted((ids | items).items()) if self.chance.random() < 0.4} or None
 
     async def _makes(self, operator: Operator, service: ChangeService, preview: Preview, ask: Ask) -> None:
         ask.previewed = preview.count

@@ -22,9 +22,11 @@ from rsmq_tui.monitor import Link, MessageState, Snapshot, parse_filter
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
+from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import Change, State
+from rsmq_tui.triage.part import ChangedMessage
 from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
@@ -120,7 +122,7 @@ def _changes() -> list[Change]:
         {"change": 44, "at_ms": NOW_MS - 131_000, "name": "undo", "past": "put back", "undoes": 42, "done": 5,
          "planned": 5, "queue": "invoices", "what": "change 42: moved 5 messages to spare", "who": "ben"},
         {"change": 43, "at_ms": NOW_MS - 322_000, "what": "match json.type=refund, in the whole queue", "done": 1_195,
-         "planned": 1_204, "skipped": 9},
+         "planned": 1_204, "skipped": 9, "undone": 2},
         {"change": 42, "at_ms": NOW_MS - 655_000, "name": "move", "past": "moved", "queue": "invoices",
          "target": "spare", "what": "the 5 marked messages", "done": 5, "planned": 5, "who": "ann",
          "state": State.UNDONE},
@@ -166,6 +168,7 @@ SCENES = (
     Scene("search", keys=("f", *"queue:*s json.type=refund", "enter", "space", "j", "j"), size=(132, 24)),
     Scene("confirm", keys=("j", "enter", "A", "x")),
     Scene("journal", keys=("J", "j"), size=(132, 20)),
+    Scene("change", keys=("J", "j", "enter", "j", "space", "j", "j", "v", "j", "j", "v"), size=(132, 20)),
     Scene("servers", size=(132, 19), servers=_SERVERS),
     Scene("lists", keys=("j",), size=(132, 20), has_lists=True),
     Scene("groups", keys=("G", "asterisk", "b", "g", "j", "j", "enter"), size=(132, 24), has_lists=True),
@@ -390,9 +393,19 @@ def _triage() -> Any:
     triage.profile = "PROD-EU"
     triage.what = "match json.type=refund, in the whole queue"
     triage.notes = (still_matching(parse_filter("json.type=refund")).sentence,)
-    triage.bodies, triage.known = _REFUNDS, _changes()
+    triage.bodies, triage.known, triage.messages = _REFUNDS, _changes(), _refunds()
     triage.states = {MessageState.READY: 1190, MessageState.IN_FLIGHT: 14}
     return triage
+
+
+def _refunds() -> list[ChangedMessage]:
+    """Return the messages of a change, of which two have come back."""
+    return [
+        ChangedMessage(
+            1, place, row.id, row.rc or 0, row.sent_ms, row.size, row.preview, Outcome.DONE, undone=place in (2, 8)
+        )
+        for place, row in enumerate(row for row in order_messages(3 * 1_195) if b"refund" in (row.preview or b""))
+    ]
 
 
 def _shows_state_of(replay: ReplaySession, app: App[None]) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.rsmq import plan
+from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.killing import killing_after, stepping, was_killed, work_in_forks
 from tests.triage.list_doing import list_changes
@@ -64,11 +65,14 @@ class Crasher:
         """Make a change, or "recover"; returns whether it was killed before its end."""
         return self._was_killed(what, kill_at)
 
-    def undo(self, what: str, kill_at: int) -> bool:
-        """Make a change, to its end, and undo it; returns whether the undo was killed before its end."""
-        return self._was_killed(what, 0, undo_kill_at=kill_at)
+    def undo(self, what: str, kill_at: int, part: Sequence[str] = ()) -> bool:
+        """Make a change, to its end, and undo it, or a part of it; returns whether the undo was killed before its end.
 
-    def _was_killed(self, what: str, kill_at: int, **undo: int) -> bool:
+        The part are the ids of its messages.
+        """
+        return self._was_killed(what, 0, undo_kill_at=kill_at, part=part)
+
+    def _was_killed(self, what: str, kill_at: int, **undo: int | Sequence[str]) -> bool:
         job = {"url": self._url, "folder": str(self._folder), "what": what, "kill_at": kill_at, **undo}
         return was_killed(self._process, job)
 
@@ -92,7 +96,7 @@ async def _work(job: dict[str, Any]) -> None:
     if "undo_kill_at" in job:
         # As the next start of the program does.
         triage = _desk(job, folder)
-        preview = await triage.preview_undo()
+        preview = await triage.preview_undo(scope=Named(tuple(job["part"])) if job["part"] else None)
         _arm(job["undo_kill_at"])
         await triage.run(preview).to_end()
         await triage.aclose()

@@ -13,6 +13,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import kept, lay, message
 from tests.triage.killed import KilledChanges
@@ -120,6 +121,27 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
             await scene.undone(1)
         check_all_but_one(scene, gone)
         scene.check_all_is_reported()
+
+
+@pytest.mark.parametrize("what", ["delete", "move", "hide"])
+async def test_an_undo_of_a_part_that_is_killed_is_finished_by_another(scene: Scene, what: str) -> None:
+    for kill_at in scene.steps():
+        ids = sorted(id.decode("utf-8", "surrogateescape") for id, _ in scene.before[b"rsmq:a"])
+        scene.killed = scene.crasher.undo(what, kill_at, ids[:3])
+        await scene.recovered()
+        scene.check_all_is_reported()
+
+        first = next(change for change in scene.changes() if change.change == 1)
+        # What is not of the part is as the change left it, and what is counts as undone once.
+        assert 0 <= first.undone <= 3
+        assert (first.is_part_undone, first.can_be_undone) == (first.undone > 0, True)
+        desk = scene.desk()
+        if first.undone < 3:
+            part = await desk.run(await desk.preview_undo(1, scope=Named(tuple(ids[:3])))).to_end()
+            assert part.tally.done == 3 - first.undone
+        await desk.aclose()
+        await scene.undone(1)
+        assert scene.kept() == scene.before
 
 
 def check_all_but_one(scene: Scene, id: bytes | None) -> None:

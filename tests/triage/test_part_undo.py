@@ -17,7 +17,7 @@ from rsmq_tui.triage.actions import Action, Part
 from rsmq_tui.triage.change import Change, Report
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.part import PartScope, entries_left
+from rsmq_tui.triage.part import Chosen, PartScope, entries_left
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -139,7 +139,7 @@ async def test_by_a_filter_on_what_they_were(
     assert (await done(triage, action)).tally.done == MESSAGES
     wanted = matching(text.replace("{id}", ids[700]))
     if count is None:
-        with pytest.raises(TriageError, match="whose bodies the journal does not have"):
+        with pytest.raises(TriageError, match="the journal does not have the bodies"):
             await triage.preview_undo(scope=wanted)
         return
     report = await part_undone(triage, wanted)
@@ -245,7 +245,7 @@ async def test_by_their_places_and_what_the_journal_says_of_each(
     await done(triage, actions.Delete(queue="q"))
     with closing(Journal(folder / "journal.sqlite")) as journal:
         first, second = [found.entry.number for found in entries_left(journal, 1)][:2]
-        chosen = Part({first: frozenset({0, 3}), second: range(2)})
+        chosen = Chosen(Part({first: frozenset({0, 3}), second: range(2)}), ())
         report = await part_undone(triage, chosen)
         assert report.tally.done == 4
         back = {
@@ -354,7 +354,7 @@ async def test_items_of_lists(client: Redis, redis_url: str, folder: Path, actio
         assert (await part_undone(lists, matching("json.n>=9"))).tally.done == 2
         assert (await undone(lists)).tally.done == 14
     else:
-        with pytest.raises(TriageError, match="whose bodies the journal does not have"):
+        with pytest.raises(TriageError, match="the journal does not have the bodies"):
             await lists.preview_undo(scope=matching("json.n>=9"))
         assert (await undone(lists)).tally.done == 16
     assert sorted(read(client, names, A)) == sorted(ITEMS)

@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import fields, replace
 from pathlib import Path
 
-from rsmq_tui.monitor import MessageState
+from rsmq_tui.monitor import Filter, MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.change import Change, Report, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
+from rsmq_tui.triage.part import ChangedMessage, PartScope
 from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection
 from rsmq_tui.triage.undo import LeftToUndo, UndoOutlook
 from tests.tui.scripted import START_MS
@@ -43,6 +44,7 @@ class ScriptedTriage:
         self.seen: tuple[ScanProgress, ...] = ()
         self.bodies: tuple[bytes, ...] = ()
         self.known: list[Change] = []
+        self.messages: list[ChangedMessage] = []
         self.refusal: str | None = None
         self.run_refusal: str | None = None
         self.look: Gate | None = None
@@ -67,7 +69,14 @@ class ScriptedTriage:
         self.asked.append((action, scope))
         return replace(await self._preview(action, self.what, on_progress), scope=scope)
 
-    async def preview_undo(self, change: int | None = None, *, queue: str | None = None) -> Preview:
+    async def preview_undo(
+        self,
+        change: int | None = None,
+        *,
+        queue: str | None = None,
+        scope: PartScope | None = None,
+        on_progress: Callable[[ScanProgress], None] = lambda _: None,
+    ) -> Preview:
         self.asked.append((None, queue))
         summary = f"change 7: deleted {self.count:,} messages, every message of the queue"
         return await self._preview(Undo(queue=queue or "orders", change=7, summary=summary), summary, lambda _: None)
@@ -90,8 +99,13 @@ class ScriptedTriage:
     async def changes(self, limit: int) -> list[Change]:
         return self.known[:limit]
 
+    async def messages_of(
+        self, change: Change, wanted: Filter | None = None
+    ) -> AsyncGenerator[list[ChangedMessage], None]:
+        yield self.messages
+
     async def undo_outlook(self, change: Change) -> UndoOutlook:
-        return UndoOutlook(LeftToUndo(change.done, 0, 0, 0, ()), change.done, change.done - 3)
+        return UndoOutlook(LeftToUndo(left := change.done - change.undone, 0, 0, 0, ()), left, left - 3)
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         self.exported.append((queue, scope, path))

@@ -107,7 +107,7 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(
         # What changes while it is shown is found without a key.
         orders.queues.delete_message("orders", orders.ids("orders")[-1])
         await says(pilot, "undo applies to 2 of 5; 3 have changed since and are skipped")
-        await pilot.press("enter")
+        await pilot.press("o")
         await wait_for_screen(pilot, QueueScreen)
 
 
@@ -188,7 +188,7 @@ async def test_a_queue_that_was_opened_from_the_journal_leads_back_there(orders:
         await say_yes(pilot)
         await made(pilot)
         screen = await _journal(pilot, 1)
-        await pilot.press("enter")
+        await pilot.press("o")
         await wait_for_screen(pilot, QueueScreen)
         await pilot.press("q")
         assert await wait_for_screen(pilot, JournalScreen) is screen

@@ -14,6 +14,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.changes.journal import JournalScreen
+from rsmq_tui.tui.changes.messages import ChangeMessagesScreen
 from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from rsmq_tui.tui.dialogs.screens import ColumnsScreen, HelpScreen, NamespaceScreen, SavedFiltersScreen
@@ -46,6 +47,7 @@ OWNERS: dict[Where, tuple[type[DOMNode], ...]] = {
     "audit": (AuditScreen,),
     "events": (EventsScreen,),
     "journal": (JournalScreen,),
+    "recorded": (ChangeMessagesScreen,),
     "history": (HistoryScreen,),
     "search": (SearchScreen,),
     "server": (ServerScreen,),
@@ -112,6 +114,7 @@ RESERVED = {
         "audit.back",
         "events.clear",
         "journal.clear",
+        "recorded.clear",
         "search.clear",
         "server.back",
         "history.clear",
@@ -131,13 +134,14 @@ RESERVED = {
         "events.filter",
         "history.filter",
         "journal.filter",
+        "recorded.filter",
         "search.filter",
         "message.find",
     },
     "[": {"queue.previous_page", "replay.previous"},
     "]": {"queue.next_page", "replay.next"},
     "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
-    "I": {"overview.import", "queue.copy_id", "message.copy_id", "search.copy_id"},
+    "I": {"overview.import", "queue.copy_id", "message.copy_id", "search.copy_id", "recorded.copy_id"},
     "Y": {"app.link"},
     "s": {"overview.sort", "queue.sort", "search.sort", "message.save"},
     "S": {"overview.reverse", "queue.reverse", "search.reverse"},
@@ -145,11 +149,11 @@ RESERVED = {
     "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark", "history.mark", "search.mark", "columns.show", "message.fold"},
-    "v": {"queue.range"},
+    "space": {"queue.mark", "history.mark", "search.mark", "recorded.mark", "columns.show", "message.fold"},
+    "v": {"queue.range", "recorded.range"},
     "w": {"queue.clients"},
-    "*": {"queue.mark_page", "overview.favourite"},
-    "A": {"queue.mark_all", "history.mark_all", "search.mark_all"},
+    "*": {"queue.mark_page", "recorded.mark_page", "overview.favourite"},
+    "A": {"queue.mark_all", "history.mark_all", "search.mark_all", "recorded.mark_all"},
     "x": {"overview.delete", "queue.delete", "message.delete", "search.delete", "filters.forget"},
     "a": {"overview.send", "queue.send"},
     "e": {"queue.edit", "message.edit"},
@@ -158,7 +162,7 @@ RESERVED = {
     "0": {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("release", "requeue")},
     "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive", "search.redrive"},
     "M": {"queue.move", "message.move", "search.move"},
-    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo"},
+    "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo", "recorded.undo"},
     "E": {"overview.export", "queue.export", "search.export"},
 }
 # Reserved for what comes later: panels, panes.

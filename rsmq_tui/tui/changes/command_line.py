@@ -51,7 +51,7 @@ def command_of(preview: Preview) -> str:
 def _line_of(preview: Preview) -> str:
     action = preview.action
     options = _options_of(action, preview.ns)
-    if action.is_scoped:
+    if action.is_scoped or (isinstance(action, actions.Undo) and action.part is not None):
         options += _scope_words(preview.scope)
     options += _server_words(preview.server, preview.ns, preview.profile)
     line = _joined(["rsmq-tui", *action.command.split()], _arguments_of(action, preview.ns), options)

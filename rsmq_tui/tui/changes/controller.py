@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.change import Change, Report
     from rsmq_tui.triage.execute import Run
     from rsmq_tui.triage.export import Exported
+    from rsmq_tui.triage.part import PartScope
     from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
     from rsmq_tui.triage.several import SeveralRun
     from rsmq_tui.tui.changes.confirm import Previewer, ScopePreviewer
@@ -245,15 +246,22 @@ class ChangeController:
 
             self._preview((Aim(site, queue),), Fix(queue=queue, findings=findings, ns=ns))
 
-    def undo(self, site: WatchedServer, queue: str | None, change: int | None = None, verb: str = "Undo") -> None:
-        """Preview the undo of a change, by default of the last one (of that queue).
+    def undo(
+        self,
+        site: WatchedServer,
+        queue: str | None,
+        change: int | None = None,
+        verb: str = "Undo",
+        scope: "PartScope | None" = None,
+    ) -> None:
+        """Preview the undo of a change, by default of the last one (of that queue), or of its messages in a scope.
 
         If the last one is part of an action on several queues, that is undone in all of them.
         """
         if change is None and queue is None and self._several and self.may_begin(site):
             _: Worker[None] = self._app.run_worker(partial(self._undo_last, site, verb), group="undo", exclusive=True)
         else:
-            self._undo_one(site, queue, change, verb)
+            self._undo_one(site, queue, change, verb, scope)
 
     async def _undo_last(self, site: WatchedServer, verb: str) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
@@ -270,9 +278,17 @@ class ChangeController:
     def _is_of_several(self, site: WatchedServer, change: "Change | None") -> bool:
         return change is not None and any(made.site is site and made.change == change.change for made in self._several)
 
-    def _undo_one(self, site: WatchedServer, queue: str | None, change: int | None, verb: str) -> None:
+    def _undo_one(
+        self,
+        site: WatchedServer,
+        queue: str | None,
+        change: int | None,
+        verb: str,
+        scope: "PartScope | None" = None,
+    ) -> None:
         if self.may_begin(site):
-            self._confirm((Aim(site, queue or ""),), verb, lambda _: site.triage.preview_undo(change, queue=queue))
+            preview = partial(site.triage.preview_undo, change, queue=queue, scope=scope)
+            self._confirm((Aim(site, queue or ""),), verb, lambda on_progress: preview(on_progress=on_progress))
 
     def undo_several(self) -> bool:
         """Preview the undo of the last action of a search over queues, in all of its queues.

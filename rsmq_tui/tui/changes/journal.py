@@ -16,6 +16,7 @@ from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State, UndoChain
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeStatus
+from rsmq_tui.tui.changes.messages import open_queue_of, warn_elsewhere
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
@@ -47,13 +48,6 @@ class _Context:
         """Return whether a change is an undo, not a redo."""
         return UndoChain.of(change, self.changes.get).is_undo
 
-    def not_undone(self, change: Change) -> int:
-        """Return how many of what a change has done its undo has skipped, or failed to undo; 0 if it is not undone."""
-        undos = [one for one in self.changes.values() if one.undoes == change.change and one.touched]
-        if change.state is not State.UNDONE or not any(one.skipped + one.failed for one in undos):
-            return 0
-        return max(0, change.done - sum(one.done for one in undos))
-
 
 def _when(change: Change, context: _Context) -> Piece:
     return (
@@ -64,14 +58,14 @@ def _when(change: Change, context: _Context) -> Piece:
 def _what(change: Change, context: _Context) -> Piece:
     if change.undoes is not None:
         is_undo = context.is_undo(change)
-        return (f"undo of {change.undoes}" if is_undo else f"redo of {context.changes[change.undoes].undoes}"), ""
+        words = f"undo of {change.undoes}" if is_undo else f"redo of {context.changes[change.undoes].undoes}"
+        return f"{words}, in part" if change.part else words, ""
     to = target_reference(change.target, change.ns)
     return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
 
 
-def _state(change: Change, context: _Context) -> Piece:
-    words = "part undone" if context.not_undone(change) else change.state
-    return words, _TOKENS.get(change.state, "")
+def _state(change: Change, _: _Context) -> Piece:
+    return change.state_words, _TOKENS.get(change.state, "")
 
 
 def _failed(change: Change, _: _Context) -> Piece:
@@ -231,6 +225,10 @@ class JournalScreen(DashboardScreen):
         site = self._site_of(change)
         if site is None:
             return f"{change.server} cannot be changed here"
+        before = f"undone in part: {count(change.undone)} of {count(change.done)}; " if change.is_part_undone else ""
+        return before + self._outlook_words(site, change)
+
+    def _outlook_words(self, site: WatchedServer, change: Change) -> str:
         known = self._outlook
         if known is None or known.change != change:
             known = _Outlook(change)
@@ -253,8 +251,8 @@ class JournalScreen(DashboardScreen):
             return f"{again}, and undone by {last}" if is_undone else again
         if not is_undone:
             return f"undone by {first}, and made again by {last}"
-        left = self._cells.not_undone(change)
-        less = f", except for {count(left)} of {count(change.done)}" if left else ""
+        left = change.done - change.undone
+        less = f", except for {count(left)} of {count(change.done)}" if change.is_part_undone else ""
         return f"undone by {last}{less}; U makes it again"
 
     @property
@@ -292,10 +290,14 @@ class JournalScreen(DashboardScreen):
         return change.undoes if self._cells.is_undo(change) else None
 
     def _open(self, change: Change) -> None:
-        """Go to the queue of a change."""
-        if not self.dashboard.open_shown(change.server, change.queues_in):
-            name = printable(_queue(change), 60)
-            self.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
+        """Show the messages of a change."""
+        if self._sites:
+            self.dashboard.navigation.open("change", change, self._sites[0], self._site_of(change))
+
+    def action_open_queue(self) -> None:
+        """Go to the queue of the change under the cursor."""
+        if (change := self.table.cursor_row) is not None:
+            open_queue_of(self, change)
 
     def action_undo_change(self) -> None:
         """Preview the undo of the change under the cursor."""
@@ -327,7 +329,6 @@ class JournalScreen(DashboardScreen):
     def _undo(self, change: Change, verb: str) -> None:
         site = self._site_of(change)
         if site is None:
-            words = f"change {change.change} was made on {printable(change.server, 80)}, which cannot be changed here"
-            self.notify(words, severity="warning", markup=False)
+            warn_elsewhere(self, change)
         else:
             self.dashboard.changes.undo(site, None, change.change, verb)

@@ -36,6 +36,7 @@ _TITLES: dict[Where, str] = {
     "audit": "Audit",
     "events": "Events",
     "journal": "Journal",
+    "recorded": "Messages of a change",
     "history": "History",
     "search": "Search over queues",
     "server": "Server",
