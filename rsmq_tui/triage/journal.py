@@ -85,6 +85,7 @@ _WAS_UNDONE = (
     "change IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL AND done > 0"
     f" AND state IN ('{State.DONE}', '{State.UNDONE}') AND done + skipped + failed >= planned AND NOT part)"
 )
+_ANY_UNDONE = "EXISTS (SELECT 1 FROM changes AS undo WHERE undo.undoes = changes.change AND undo.done > 0)"
 # Whether every message of a change was undone, by several undos, and the change has done nothing else.
 _NOTHING_LEFT = (
     "(done <= (SELECT sum(undo.done) FROM changes AS undo WHERE undo.undoes = changes.change)"
@@ -421,8 +422,8 @@ class Journal:
     def finish(self, change: int, state: State, *, done: int, skipped: int, failed: int, unsure: int = 0) -> None:
         """Record the end of a change; a completed undo marks the change that it undoes as undone.
 
-        An undo that changed no message, and skipped or failed some, does not: it may be tried again. The undo of a part
-        does only if nothing is left to undo then.
+        If it skipped or failed some messages, and no undo has changed any, it does not: it may be tried again. The undo
+        of a part does only if nothing is left to undo then.
         """
         with self.file.explained(), self.file.transaction():
             self.file.db.execute(
@@ -430,11 +431,12 @@ class Journal:
                 " AND (state = 'running' OR ? != 'interrupted')",
                 (state, done, skipped, failed, unsure, change, state),
             )
-            if state is State.DONE and (done or not skipped + failed):
+            if state is State.DONE:
                 self.file.db.execute(
                     "UPDATE changes SET state = ? WHERE change = (SELECT undoes FROM changes WHERE change = ?)"
-                    f" AND ((SELECT NOT part FROM changes WHERE change = ?) OR {_NOTHING_LEFT})",
-                    (State.UNDONE, change, change),
+                    f" AND CASE WHEN (SELECT part FROM changes WHERE change = ?) THEN {_NOTHING_LEFT}"
+                    f" ELSE ? OR {_ANY_UNDONE} END",
+                    (State.UNDONE, change, change, not skipped + failed),
                 )
 
     def discard(self, change: int) -> bool:

@@ -75,10 +75,7 @@ class BatchUndo(ABC):
             return ""
         back: Counter[_EditKey] = Counter()
         for change, number in undoing:
-            undo = self.journal.entry(change, number)
-            letters = letters_of(undo.outcome or "")
-            done = zip(getattr(undo.batch, "edits", ()), letters, strict=True)
-            back.update(_key(edit) for edit, letter in done if letter == Outcome.DONE)
+            back.update(map(_key, self.undid(self.journal.entry(change, number))))
         keys = iter([_key(edit) for edit in edits])
 
         def was_undone(_: int) -> bool:
@@ -87,6 +84,11 @@ class BatchUndo(ABC):
             return back[key] >= 0
 
         return _without(entry.outcome, was_undone)
+
+    def undid(self, undo: Entry) -> list[Edit]:
+        """Return those edits of a batch of an earlier undo that count as undone."""
+        edits = zip(getattr(undo.batch, "edits", ()), letters_of(undo.outcome or ""), strict=True)
+        return [edit for edit, letter in edits if letter == Outcome.DONE]
 
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
         """Read the bodies, as they are now, of the messages that ``outcome`` says were done, in their order.

@@ -17,6 +17,7 @@ from rsmq_tui.triage.actions import Action, Part
 from rsmq_tui.triage.change import Change, Report
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal_db import outcome_checksum
 from rsmq_tui.triage.part import Chosen, PartScope, entries_left
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.service import ChangeService
@@ -205,6 +206,22 @@ async def test_what_changed_since_is_skipped_and_can_be_undone_later(
     assert (await triage.preview_undo(scope=Named(tuple(ids[:3])))).count == 1
 
 
+async def test_the_undo_of_a_rest_that_is_gone_ends_the_change(
+    triage: ChangeService, queues: Rsmq, folder: Path, ids: list[str]
+) -> None:
+    await done(triage, actions.Send(queue="other", bodies=(b"x",)))
+    await done(triage, actions.Hide(queue="q", seconds=60), Named(tuple(ids[:3])))
+    queues.change_message_visibility("q", ids[2], 0)
+    await part_undone(triage, Named(tuple(ids[:2])))
+
+    rest = await undone(triage)
+
+    assert (rest.tally.done, rest.tally.skipped.total()) == (0, 1)
+    assert states(folder)[1] == ("part undone", 2)
+    # The change before it is now the last one.
+    assert (await triage.preview_undo()).title.startswith("Undo change 1:")
+
+
 async def test_a_queue_that_the_change_created_stays_until_the_rest_is_undone(
     triage: ChangeService, client: Redis, folder: Path, ids: list[str]
 ) -> None:
@@ -302,6 +319,27 @@ async def test_an_undo_of_a_part_that_was_interrupted_is_settled_and_counts(
     assert (await undone(triage)).tally.done == 1_000
     assert in_queue(client, "q") == set(ids)
     assert states(folder)[0] == ("undone", 9_000)
+
+
+async def test_what_may_have_come_back_before_does_not_come_back_again(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path
+) -> None:
+    queues.create_queue("q")
+    ids = queues.send_messages("q", ["x"] * 5)
+    await done(triage, actions.Delete(queue="q"))
+    await part_undone(triage, Named(tuple(ids[:3])))
+    assert queues.delete_message("q", ids[1])
+    # The server has lost the marker of the call: its outcome was inferred when a consumer had taken one of them.
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        (sealed,) = db.execute("SELECT checksum FROM batches WHERE change = 2").fetchone()
+        db.execute(
+            "UPDATE batches SET outcome = 'dgd', unsure = 1, outcome_checksum = ? WHERE change = 2",
+            (outcome_checksum(sealed, "dgd", 1),),
+        )
+        db.execute("UPDATE changes SET done = 2, unsure = 2, state = 'interrupted' WHERE change = 2")
+
+    assert (await undone(triage, 1)).tally.done == 2
+    assert in_queue(client, "q") == set(ids) - {ids[1]}
 
 
 async def test_a_journal_of_the_version_before(

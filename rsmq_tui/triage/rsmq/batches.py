@@ -9,7 +9,16 @@ from rsmq_tui.protocol import RawMessage, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
-from rsmq_tui.protocol.rsmq.edits import EditKind, Edits, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import (
+    Edit,
+    EditKind,
+    Edits,
+    FieldBatch,
+    FieldEdit,
+    LooseBatch,
+    LooseKind,
+    MessageBatch,
+)
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.change import Entry, Step
@@ -88,6 +97,13 @@ class RsmqUndo(BatchUndo):
         _, found = await queues.messages(inverse.queue, ids, bodies=False)
         left = [edit.before for edit in inverse.edits]
         return len(ids), sum(map(_is_as_left, left, found))
+
+    def undid(self, undo: Entry) -> list[Edit]:
+        """Return the edits that count as undone: if the outcome was inferred, all of them.
+
+        A message that had come back, and that a consumer has taken by then, must not come back again.
+        """
+        return list(getattr(undo.batch, "edits", ())) if undo.unsure else super().undid(undo)
 
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
         """Read the bodies of messages where the change has left them."""
