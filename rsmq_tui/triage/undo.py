@@ -63,6 +63,12 @@ class BatchUndo(ABC):
         places = self.part.places.get(entry.number, ())
         return _without(outcome, lambda place: place not in places)
 
+    async def left(self, entry: Entry) -> str:
+        """Return ``still_done``; in a thread, if batches of earlier undos are read for it."""
+        return (
+            await asyncio.to_thread(self.still_done, entry) if entry.number in self.already else self.still_done(entry)
+        )
+
     def not_undone(self, entry: Entry) -> str:
         """Return the outcome of a batch, without what earlier undos have undone."""
         undoing = self.already.get(entry.number)
@@ -201,7 +207,7 @@ async def prepare_undo(
         if undo.is_unsettled(entry) and not unsettled:
             continue
         if part is not None and (places := part.places.get(entry.number)):
-            left = await asyncio.to_thread(undo.still_done, entry)
+            left = await undo.left(entry)
             undone = len(places) - left.count(Outcome.DONE)
             if undone:
                 # Another undo of the same change came first.

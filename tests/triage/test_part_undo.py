@@ -399,3 +399,19 @@ async def test_items_of_lists(client: Redis, redis_url: str, folder: Path, actio
     assert read(client, names, B) == []
     assert states(folder)[0] == ("undone", 20)
     await lists.aclose()
+
+
+async def test_items_that_became_messages_are_found_by_their_bodies(
+    client: Redis, redis_url: str, queues: Rsmq, folder: Path
+) -> None:
+    names = ListNames()
+    queues.create_queue("q")
+    lay(client, names, A, ITEMS)
+    lists = list_changes(redis_url, names, folder)
+    assert (await done(lists, actions.Move(queue=A, target="rsmq:q"))).tally.done == 20
+
+    assert (await part_undone(lists, matching("json.n=7"))).tally.done == 2
+
+    assert read(client, names, A) == [b'{"n": 7}'] * 2
+    assert client.zcard("rsmq:q") == 18
+    await lists.aclose()

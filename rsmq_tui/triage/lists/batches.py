@@ -1,6 +1,5 @@
 """Batches of list queues: their rows in the journal, and their inverse, in parts that one call can do."""
 
-import asyncio
 import json
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -79,7 +78,7 @@ class ListUndo(BatchUndo):
         batch = entry.batch
         if not isinstance(batch, ListBatch) or not entry.outcome:
             return
-        left = await asyncio.to_thread(self.still_done, entry)
+        left = await self.left(entry)
         inverse = batch.inverse(left)
         if inverse is None:
             return

@@ -1,6 +1,5 @@
 """Batches of RSMQ queues: their rows in the journal, and their inverse, with the same guards."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
@@ -68,7 +67,7 @@ class RsmqUndo(BatchUndo):
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Yield the inverse of a batch."""
-        outcome = await asyncio.to_thread(self.still_done, entry)
+        outcome = await self.left(entry)
         inverse = entry.batch.inverse(outcome) if outcome else None
         if inverse is None:
             return
@@ -88,7 +87,7 @@ class RsmqUndo(BatchUndo):
 
     async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
         """Compare the score and receive count of each message that the undo would change."""
-        outcome = await asyncio.to_thread(self.still_done, entry)
+        outcome = await self.left(entry)
         inverse = entry.batch.inverse(outcome) if outcome else None
         if not isinstance(inverse, MessageBatch):
             return 0, 0
