@@ -538,8 +538,8 @@ class AlertRules:
             looked, followed.next_ms = queues, _FOREVER
         followed.next_ms = min(followed.next_ms, check.next_ms(looked, at_ms))
         holding = self._of_rule(rule, check.holding(looked, at_ms))
-        if lost := again & followed.names:
-            followed.lose(lost, self._deletions(snapshot, lost), now.ms)
+        if replaced := again & followed.names:
+            followed.lose(replaced, self._deletions(snapshot, replaced), now.ms)
         if names := followed.names:
             hold = {queue.name for queue in holding}
             unlooked = followed.restored if rule.when.what in _LOOKED else ()
