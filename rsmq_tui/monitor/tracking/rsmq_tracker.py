@@ -178,7 +178,9 @@ class QueueTracker(Tracker):
         if rates is not None and clearly_shrinks(rates):
             between = self.series.between(earlier.at_ms, sample.at_ms)
             trend = sample.rates_since(falls_from((earlier, *between, sample)))
-        backlog_s = 1000 * self._backlog_since(earlier, sample) / max(1, sample.at_ms - earlier.at_ms)
+        backlog_s = None
+        if trend is not None and trend.arrivals_s > trend.deletes_s:
+            backlog_s = 1000 * self._backlog_since(earlier, sample) / (sample.at_ms - earlier.at_ms)
         return drain_of(sample.ready, trend, rates, judged, self._thresholds, backlog_s)
 
     def _remember(self) -> tuple[int, ...]:

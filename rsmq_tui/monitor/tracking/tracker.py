@@ -272,9 +272,12 @@ class Tracker(ABC):
         counts = [self._backlog_since(earlier, each) for each in samples]
         arrived = sample.totalsent - earlier.totalsent
         share = self._thresholds.growth([each.at_ms for each in samples], counts, arrived)
+        known = self._troubles.episodes.get(Verdict.GROWING)
+        if share < 1 and known is None:
+            # Fast path: most queues that grow for some seconds go on to shrink.
+            return Growth(share)
         # The last one of the lowest, and the first one of the highest since the growth began.
         _, lowest = min(zip(counts, samples, strict=True), key=lambda one: (one[0], -one[1].at_ms))
-        known = self._troubles.episodes.get(Verdict.GROWING)
         since_ms = lowest.at_ms if known is None else known.since_ms
         later = [(count, each) for count, each in zip(counts, samples, strict=True) if each.at_ms >= since_ms]
         # The clock of a server may have been set back.

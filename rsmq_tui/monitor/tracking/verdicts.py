@@ -364,8 +364,8 @@ def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
 
 def clearly_shrinks(latest: Rates) -> bool:
     """Return whether a queue shrinks by more than by chance, by its rates over about ten seconds."""
-    arrived, deleted = latest.arrivals_s * _TURN_S, latest.deletes_s * _TURN_S
-    return deleted - arrived > _TURN_DEVIATIONS * sqrt(deleted + arrived)
+    shrunk, moved = latest.deletes_s - latest.arrivals_s, latest.deletes_s + latest.arrivals_s
+    return shrunk > 0 and shrunk * _TURN_S > _TURN_DEVIATIONS * sqrt(moved * _TURN_S)
 
 
 def falls_from(samples: Sequence[Sample]) -> Sample:
