@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -94,6 +94,10 @@ class Result:
     points: int = 0
     changes: int = 0
     trace: list[str] = field(default_factory=list)
+
+
+# What operators do, and how often.
+_DOINGS = {"change": 10, "undo": 5, "again": 3, "undo of one": 2, "part": 5, "recover": 1}
 
 
 class Round:
@@ -294,7 +298,7 @@ class Round:
         return [queues, lists] if self.chance.random() < 0.6 else [lists, queues]
 
     async def _does(self, operator: Operator, service: ChangeService) -> None:
-        what = self.chance.choices(("change", "undo", "again", "undo of one", "recover"), (10, 5, 3, 2, 1))[0]
+        (what,) = self.chance.choices(tuple(_DOINGS), tuple(_DOINGS.values()))
         try:
             match what:
                 case "recover":
@@ -307,6 +311,11 @@ class Round:
                 case "undo of one":
                     known = list(self._numbers.values())
                     await self._undoes(operator, service, self.chance.choice(known) if known else None)
+                case "part":
+                    known = [ask for ask in self._numbers.values() if ask.effects or ask.came or ask.gone]
+                    if known:
+                        undone = self.chance.choice(known)
+                        await self._undoes(operator, service, undone, self._part(undone))
                 case _:
                     await self._changes(operator, service)
         except TriageError as error:
@@ -337,9 +346,10 @@ class Round:
         self.world.looking = [other for other in self.world.looking if other is not ask]
         await self._makes(operator, service, preview, ask)
 
-    async def _undoes(self, operator: Operator, service: ChangeService, undone: Ask | None) -> None:
+    async def _undoes(
+        self, operator: Operator, service: ChangeService, undone: Ask | None, part: Mapping[bytes, str] | None = None
+    ) -> None:
         unsettled = self.chance.random() < 0.1
-        part = self._part(undone) if undone is not None and self.chance.random() < 0.5 else None
         named = Named(tuple(part.values())) if part else None
         preview = await service.preview_undo(undone.number if undone else None, unsettled=unsettled, scope=named)
         assert isinstance(preview.action, actions.Undo)
@@ -485,14 +495,22 @@ class Round:
                 continue
             service = lists if undone.action.queue in (A, B) else queues
             before = self.world.state
-            try:
-                preview = await service.preview_undo(number)
-            except TriageError as error:
-                self._tell(operator, "refused", str(error))
+            part = self._part(undone) if self.chance.random() < 0.5 else None
+            is_made = False
+            for scope in (part, None) if part else (None,):
+                named = Named(tuple(scope.values())) if scope else None
+                try:
+                    preview = await service.preview_undo(number, scope=named)
+                except TriageError as error:
+                    self._tell(operator, "refused", str(error))
+                    continue
+                assert isinstance(preview.action, actions.Undo)
+                of_this = self._numbers[preview.action.change]
+                ask = Ask(operator.name, preview.action, "every", of_this, part=frozenset(scope) if scope else None)
+                await self._makes(operator, service, preview, ask)
+                is_made = True
+            if not is_made:
                 continue
-            assert isinstance(preview.action, actions.Undo)
-            ask = Ask(operator.name, preview.action, "every", self._numbers[preview.action.change])
-            await self._makes(operator, service, preview, ask)
             operator.ask = None
             if not self._is_lossy and number not in unsure:
                 broken = self._kept_back(undone, before)

@@ -9,7 +9,7 @@ from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.changes.messages import ChangeMessagesScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import Orders, asked, changing, fill, made, say_yes
+from tests.tui.changing import Orders, asked, changing, fill, in_queue, made, say_yes
 from tests.tui.driving import says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 
@@ -216,3 +216,21 @@ async def test_beyond_the_limit_messages_are_counted(orders: Orders, monkeypatch
         await _deleted(pilot)
         await _opened(pilot, 1, 3)
         await says(pilot, "none undone · first 3 of 5 listed")
+
+
+async def test_hostile_bodies_and_ids_are_shown_as_they_are(orders: Orders) -> None:
+    odd = b"[/foo] \x1b[2J \xff"
+    orders.client.zadd("rsmq:orders", {odd: 1})
+    orders.client.hset("rsmq:orders:Q", odd, odd)
+    async with orders.dashboard() as pilot:
+        await in_queue(pilot, "orders", 6)
+        await _deleted(pilot, 6)
+        screen = await _opened(pilot, 1, 6)
+        await pilot.press("g")
+        await says(pilot, "message [/foo] ␛[2J")
+        await pilot.press("space", "u")
+        await asked(pilot, "Undo 1 of 6 messages of change 1")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 1,")
+        await until(pilot, lambda: _left(screen) == 5, "it is back")
+        assert orders.client.hget("rsmq:orders:Q", odd) == odd

@@ -119,7 +119,8 @@ class ChangeMessagesScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._details = Static(id="details", markup=False)
         self.parts = (self._title, self.filter_line, self.table, self._details)
-        self._reader, self._target = reader, target
+        # The server of the change has the bodies that the journal does not have.
+        self._reader, self._target = target or reader, target
         self._wanted = parse_filter("")
         self._found = _Found()
         self._marked: dict[str, ChangedMessage] = {}
