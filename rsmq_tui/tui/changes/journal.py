@@ -147,7 +147,9 @@ class JournalScreen(DashboardScreen):
         return [site for site in sites if site.can_export]
 
     def _site_of(self, change: Change) -> WatchedServer | None:
-        return next((site for site in self._sites if site.can_change and site.triage.server == change.server), None)
+        """Return the server on which a change can be undone: with its namespace or kind, if that is shown."""
+        sites = [site for site in self._sites if site.can_change and site.triage.server == change.server]
+        return next((site for site in sites if site.triage.ns == change.ns), sites[0] if sites else None)
 
     def _look(self) -> None:
         sites = self._sites
