@@ -220,6 +220,10 @@ async def _picture(scene: Scene, folder: Path) -> str:
                 await _may_confirm(pilot)
             if scene.has_life:
                 await _live(pilot, sites[0].source, clock)
+            if is_tour:
+                # Between two steps of a person there are polls.
+                sites[0].source.play(replace(sites[0].source.last, link=Link(fresh_at_s=clock.now_s)))
+                await _settle(pilot)
             await _follow_tour(pilot, step.done)
             pictures.append(await _at_rest(pilot, clock))
     return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
