@@ -1,6 +1,7 @@
 """The messages of a change, as the journal has them, and those of them that a scope selects for an undo."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,13 +17,14 @@ from rsmq_tui.triage.change import Change, Entry
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.scope import Matching, Named, ScanCallback, ScanProgress
-from rsmq_tui.triage.undo import Undos
+from rsmq_tui.triage.undo import BatchUndo, Undos
 
 
 class EntryLeft(NamedTuple):
     """A batch with messages, its edits as they were done, and ``left``, its outcome without what was undone since."""
 
     entry: Entry
+    undo: BatchUndo
     edits: Sequence[Edit]
     left: str
 
@@ -40,15 +42,16 @@ class EntryLeft(NamedTuple):
         return [before == Outcome.DONE and now != Outcome.DONE for before, now in letters]
 
 
-def entries_left(journal: Journal, change: int) -> Iterator[EntryLeft]:
-    """Iterate over the batches of a change that have messages, with one of them in memory at a time."""
-    undos = Undos(journal, change)
+def entries_left(journal: Journal, change: int, part: Part | None = None) -> Iterator[EntryLeft]:
+    """Iterate over the batches of a change, or of a part of it, that have messages; one is in memory at a time."""
+    undos = Undos(journal, change, part)
     for entry in undos.entries():
         edits = getattr(entry.batch, "edits", None)
         if edits is not None:
             as_done = getattr(entry.batch, "as_done", None)
             done = edits if as_done is None else as_done(entry.outcome or "")
-            yield EntryLeft(entry, done, undos.of(entry).not_undone(entry))
+            undo = undos.of(entry)
+            yield EntryLeft(entry, undo, done, undo.not_undone(entry))
 
 
 class Chosen(NamedTuple):
@@ -105,12 +108,10 @@ async def changed_messages(
     Raises what the editor and journal raise, and ``TriageError`` as ``select_part`` does. Without an editor, bodies
     that the journal does not have cannot be searched.
     """
-    matching = None if wanted is None else _MatchingMessages(editor, journal, change, wanted)
+    matching = None if wanted is None else _MatchingMessages(editor, change, wanted)
     entries = entries_left(journal, change.change)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
-        places: Sequence[int] = range(len(found.edits))
-        if matching is not None:
-            places = await matching.choose(found, found.places_left)
+        places = range(len(found.edits)) if matching is None else await matching.choose(found)
         yield await asyncio.to_thread(_rows_of, found, places, change.at_ms)
 
 
@@ -157,28 +158,57 @@ async def select_part(
 
     Raises ``TriageError`` if a filter needs bodies that nobody has.
     """
-    if isinstance(scope, Chosen):
-        return Selected(scope.part)
-    named = _NamedMessages(scope.ids) if isinstance(scope, Named) else None
-    matching = _MatchingMessages(editor, journal, change, scope.filter) if isinstance(scope, Matching) else None
+    chooser = _chooser_of(scope, editor, change)
     places: dict[int, Collection[int]] = {}
     scanned = selected = 0
-    entries = entries_left(journal, change.change)
+    entries = entries_left(journal, change.change, scope.part if isinstance(scope, Chosen) else None)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
-        left = found.places_left
-        if named is not None:
-            chosen = named.choose(found.edits, left)
-            named.note_undone(edit for edit, is_undone in zip(found.edits, found.is_undone, strict=True) if is_undone)
-        elif matching is not None:
-            chosen = await matching.choose(found, left)
+        chosen = await chooser.choose(found)
         if chosen:
             is_whole = len(chosen) == len(found.edits)
             places[found.entry.number] = range(len(chosen)) if is_whole else frozenset(chosen)
         scanned, selected = scanned + len(found.edits), selected + len(chosen)
         on_progress(ScanProgress(scanned, change.planned, selected))
-    if named is not None:
-        return Selected(Part(places), named.undone, named.missing)
-    return Selected(Part(places), unread=0 if matching is None else matching.unread)
+    return chooser.selected(Part(places))
+
+
+class _Chooser(ABC):
+    """Chooses messages of a change, batch by batch."""
+
+    @abstractmethod
+    async def choose(self, found: EntryLeft) -> Sequence[int]:
+        """Return the places of those messages of a batch, left to undo, that are chosen."""
+
+    def selected(self, part: Part) -> Selected:
+        """Return what was selected; ``part`` is what was chosen of all batches."""
+        return Selected(part)
+
+
+def _chooser_of(scope: PartScope, editor: EditExecutor, change: Change) -> _Chooser:
+    match scope:
+        case Chosen(part=part):
+            return _MarkedMessages(part)
+        case Named(ids=ids):
+            return _NamedMessages(ids)
+    return _MatchingMessages(editor, change, scope.filter)
+
+
+class _MarkedMessages(_Chooser):
+    """Chooses messages by their places; others may have been undone since those were listed."""
+
+    def __init__(self, part: Part) -> None:
+        self._places = part.places
+        self._undone = 0
+
+    async def choose(self, found: EntryLeft) -> list[int]:
+        """Return those of the places that are left."""
+        meant = self._places[found.entry.number]
+        self._undone += sum(is_undone for place, is_undone in enumerate(found.is_undone) if place in meant)
+        return [place for place in found.places_left if place in meant]
+
+    def selected(self, part: Part) -> Selected:
+        """Return also how many were undone already."""
+        return Selected(part, self._undone)
 
 
 _Name = bytes | tuple[str]
@@ -190,7 +220,7 @@ def _name_of(id: bytes) -> _Name:
     return id if item is None else (item.sha,)
 
 
-class _NamedMessages:
+class _NamedMessages(_Chooser):
     """Chooses messages with these ids, before or after the change.
 
     Among equal items of a list, which have no ids of their own, as many are chosen as were named.
@@ -202,23 +232,18 @@ class _NamedMessages:
         self._chosen: Counter[_Name] = Counter()
         self._undone: Counter[_Name] = Counter()
 
-    def choose(self, edits: Sequence[Edit], places: Iterable[int]) -> list[int]:
-        """Return those of the places whose messages are chosen."""
-        return [place for place in places if self._chooses(edits[place])]
+    async def choose(self, found: EntryLeft) -> list[int]:
+        """Return the places of messages with these ids, and count those that were undone."""
+        chosen = [place for place in found.places_left if self._chooses(found.edits[place])]
+        undone = (edit for edit, is_undone in zip(found.edits, found.is_undone, strict=True) if is_undone)
+        self._undone.update(name for edit in undone if (name := self._named(edit)) is not None)
+        return chosen
 
-    def note_undone(self, edits: Iterable[Edit]) -> None:
-        """Count those that would be chosen, and were undone."""
-        self._undone.update(name for edit in edits if (name := self._named(edit)) is not None)
-
-    @property
-    def undone(self) -> int:
-        """How many of the named messages were undone already."""
-        return sum(min(self._not_chosen(name), self._undone[name]) for name in self._wanted)
-
-    @property
-    def missing(self) -> int:
-        """How many of them are not in the change."""
-        return sum(max(0, self._not_chosen(name) - self._undone[name]) for name in self._wanted)
+    def selected(self, part: Part) -> Selected:
+        """Return also how many were undone already, and how many are not in the change."""
+        undone = sum(min(self._not_chosen(name), self._undone[name]) for name in self._wanted)
+        missing = sum(max(0, self._not_chosen(name) - self._undone[name]) for name in self._wanted)
+        return Selected(part, undone, missing)
 
     def _not_chosen(self, name: _Name) -> int:
         return max(0, self._wanted[name] - self._chosen[name])
@@ -235,32 +260,34 @@ class _NamedMessages:
         return next((name for name in names if name in self._wanted), None)
 
 
-class _MatchingMessages:
+class _MatchingMessages(_Chooser):
     """Chooses messages that matched a filter before the change, or do after it if they did not exist before.
 
     The journal has the bodies of messages that a change removed; others are read from where it left them.
     """
 
-    def __init__(self, editor: EditExecutor | None, journal: Journal, change: Change, wanted: Filter) -> None:
-        self.unread = 0
-        self._undos = Undos(journal, change.change)
+    def __init__(self, editor: EditExecutor | None, change: Change, wanted: Filter) -> None:
+        self._unread = 0
         self._editor, self._change = editor, change
         self._matches = wanted.matches()
         self._needs_body = "body" in wanted.needs()
         self._can_tell = wanted.searched()
 
-    async def choose(self, found: EntryLeft, places: Sequence[int]) -> list[int]:
-        """Return those of the places whose messages match."""
-        at_ms = self._change.at_ms
+    async def choose(self, found: EntryLeft) -> list[int]:
+        """Return the places of messages that match."""
+        places = found.places_left
         messages = [_as_searched(found.edits[place]) for place in places]
-        if self._needs_body and messages and any(message.body is None for message in messages):
+        if self._needs_body and any(message.body is None for message in messages):
             messages = await self._with_bodies(found, messages)
-        return [places[index] for index in self._matches(messages, at_ms)]
+        return [places[index] for index in self._matches(messages, self._change.at_ms)]
+
+    def selected(self, part: Part) -> Selected:
+        """Return also how many could not be searched."""
+        return Selected(part, unread=self._unread)
 
     async def _with_bodies(self, found: EntryLeft, messages: Sequence[RawMessage]) -> list[RawMessage]:
-        entry, at_ms = found.entry, self._change.at_ms
-        undo, editor = self._undos.of(entry), self._editor
-        bodies = None if editor is None else await undo.bodies(editor, entry, found.left)
+        editor, at_ms = self._editor, self._change.at_ms
+        bodies = None if editor is None else await found.undo.bodies(editor, found.entry, found.left)
         if bodies is None:
             if not all(self._can_tell(message, at_ms) for message in messages):
                 raise TriageError(
@@ -272,7 +299,7 @@ class _MatchingMessages:
             message if body is None else message._replace(body=body, size=len(body))
             for message, body in zip(messages, bodies, strict=True)
         ]
-        self.unread += sum(not self._can_tell(message, at_ms) for message in whole)
+        self._unread += sum(not self._can_tell(message, at_ms) for message in whole)
         return whole
 
 

@@ -161,6 +161,9 @@ class ChangeService:
             await self._recover(journal)
             found = await self._undoable(journal, change, queue, unsettled=unsettled)
             editor = self._editor_of(found.ns, found.queue)
+            if isinstance(scope, Chosen) and change not in (None, found.change):
+                # In a redo, which has only what came back, they are at other places.
+                scope = Named(scope.ids)
             selected = None if scope is None else await select_part(editor, journal, found, scope, on_progress)
             part = None if selected is None else selected.part
             outlook = await undo_outlook(editor, journal, found.change, part)

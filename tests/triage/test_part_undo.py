@@ -275,6 +275,40 @@ async def test_by_their_places_and_what_the_journal_says_of_each(
     assert len(in_queue(client, "q")) == 4
 
 
+async def test_places_of_what_was_undone_meanwhile_or_made_again(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path
+) -> None:
+    queues.create_queue("q", vt=0)
+    ids = queues.send_messages("q", ["x"] * 5)
+    await done(triage, actions.Delete(queue="q"))
+    with closing(Journal(folder / "journal.sqlite")) as journal:
+        number = next(entries_left(journal, 1)).entry.number
+    listed = Chosen(Part({number: frozenset({2, 3})}), tuple(ids[2:4]))
+    await part_undone(triage, Named((ids[2],)), 1)
+
+    preview = await triage.preview_undo(1, scope=listed)
+
+    assert (preview.count, preview.notes[-1]) == (1, "1 of those selected was undone before.")
+    await triage.run(preview).to_end()
+    with pytest.raises(TriageError, match="has deleted is selected: 2 of those selected were undone before"):
+        await triage.preview_undo(1, scope=listed)
+
+    # A redo has only what has come back: its places are others.
+    await undone(triage, 1)
+    changed = (await done(triage, actions.Delete(queue="q"))).change
+    client.zadd("rsmq:q", {ids[0]: 0})
+    client.hset("rsmq:q:Q", ids[0], "another of that id")
+    undo = await undone(triage, changed)
+    assert undo.tally.failed.total() == 1
+    client.zrem("rsmq:q", ids[0])
+    await undone(triage, undo.change)
+
+    report = await part_undone(triage, listed, changed)
+
+    assert report.tally.done == 2
+    assert in_queue(client, "q") == set(ids[2:4])
+
+
 @pytest.mark.parametrize("of_one_desk", [True, False])
 async def test_two_undos_of_parts_put_a_message_back_once(
     triage: ChangeService, client: Redis, redis_url: str, folder: Path, ids: list[str], *, of_one_desk: bool
