@@ -221,12 +221,16 @@ async def _picture(scene: Scene, folder: Path) -> str:
             if scene.has_life:
                 await _live(pilot, sites[0].source, clock)
             if is_tour:
-                # Between two steps of a person there are polls.
-                sites[0].source.play(replace(sites[0].source.last, link=Link(fresh_at_s=clock.now_s)))
-                await _settle(pilot)
+                await _poll_again(pilot, sites[0].source, clock)
             await _follow_tour(pilot, step.done)
             pictures.append(await _at_rest(pilot, clock))
     return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
+
+
+async def _poll_again(pilot: Pilot[None], source: Any, clock: FakeClock) -> None:
+    """Let the same queues be polled once more, as they are between two steps of a person."""
+    source.play(replace(source.last, link=Link(fresh_at_s=clock.now_s)))
+    await _settle(pilot)
 
 
 async def _may_confirm(pilot: Pilot[None]) -> None:
