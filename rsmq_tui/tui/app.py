@@ -99,8 +99,8 @@ _START_S = 3.0
 _YOUNG_OBJECTS_MAX = 20_000
 # How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
-# How long after the last screen was closed, or the last change of the theme, what is left of them is collected: with
-# many queues longer, because a full garbage collection takes 10 us for each.
+# How long after a screen was closed, or the theme was changed, what is left of them is collected: with many queues
+# longer, because a full garbage collection takes 10 us for each.
 _FREE_AFTER_S, _FREE_AFTER_QUEUE_S = 2.0, 0.002
 # With more queues, a collection takes longer than 0.1 s; with 100,000, 0.7 s.
 _FREE_QUEUES_MAX = 10_000
@@ -217,6 +217,8 @@ class RsmqApp(App[None]):
         self._quitting: Worker[None] | None = None
         self._is_gc_disabled = False
         self._freeing: Timer | None = None
+        # Whether screens were closed since that timer began: it may be too early for the last of them.
+        self._has_more_to_free = False
         self._wanted_theme = theme
         # The palette and the key for the next theme read the others.
         kept = self.dashboard.preferences.get(THEME)
@@ -430,7 +432,10 @@ class RsmqApp(App[None]):
 
     def _free_soon(self) -> None:
         if self._freeing is not None:
-            self._freeing.stop()
+            # Not later with each screen: what is left by whoever leafs through many would add up.
+            self._has_more_to_free = True
+            return
+        self._has_more_to_free = False
         snapshot = self.dashboard.snapshot
         queues = 0 if snapshot is None else min(len(snapshot.queues), _FREE_QUEUES_MAX)
         self._freeing = self.set_timer(max(_FREE_AFTER_S, queues * _FREE_AFTER_QUEUE_S), self._free)
@@ -449,6 +454,8 @@ class RsmqApp(App[None]):
         if snapshot is None or len(snapshot.queues) <= _FREE_QUEUES_MAX:
             gc.collect()
         give_back()
+        if self._has_more_to_free:
+            self._free_soon()
 
     def action_leave(self) -> None:
         """Close the screen; on the first one, quit."""

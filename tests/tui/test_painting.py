@@ -326,6 +326,23 @@ async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
             gc.enable()
 
 
+async def test_closed_screens_are_freed_while_others_are_opened_and_closed(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.5)
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+        given_back: list[int] = []
+        monkeypatch.setattr("rsmq_tui.tui.app.give_back", lambda: given_back.append(1))
+        for _ in range(200):
+            await press(pilot, "question_mark", "escape")
+            if given_back:
+                break
+        assert given_back
+        # What was closed last is freed too.
+        await until(pilot, lambda: len(given_back) > 1, "memory is given back again")
+
+
 @pytest.mark.parametrize("limit", [0, 1])
 async def test_many_queues_are_not_collected_for_a_closed_screen(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, limit: int
