@@ -71,7 +71,8 @@ _START_BYTES = 400
 class ChangedMessage(NamedTuple):
     """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
 
-    ``start`` is the start of its body, None if the journal does not have it. ``outcome`` is None until it is known.
+    ``start`` is the start of its body, None if the journal does not have it. ``outcome`` is None until it is known, and
+    if the batch was not carried out.
     """
 
     number: int
@@ -82,6 +83,7 @@ class ChangedMessage(NamedTuple):
     size: int
     start: bytes | None
     outcome: Outcome | None
+    is_known: bool
     undone: bool
 
     @property
@@ -132,6 +134,7 @@ def _rows_of(found: EntryLeft, places: Sequence[int], at_ms: int) -> list[Change
                 message.size,
                 None if body is None else body[:_START_BYTES],
                 Outcome(letters[place]) if letters else None,
+                found.entry.outcome is not None,
                 is_undone[place],
             )
         )

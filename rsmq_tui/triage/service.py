@@ -250,6 +250,16 @@ class ChangeService:
             journal = await self._open()
             return await asyncio.to_thread(journal.changes, limit)
 
+    async def current(self, change: Change) -> Change:
+        """Return a change of any server as the journal has it now."""
+        with explained():
+            journal = await self._open()
+            found = await asyncio.to_thread(journal.change, change.change)
+            # A new journal reuses numbers.
+            if found is None or found.at_ms != change.at_ms:
+                raise JournalError(f"change {change.change} is no longer in the journal")
+            return found
+
     async def messages_of(
         self, change: Change, wanted: Filter | None = None
     ) -> AsyncGenerator[list[ChangedMessage], None]:

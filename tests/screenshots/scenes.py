@@ -410,7 +410,16 @@ def _refunds() -> list[ChangedMessage]:
     """Return the messages of a change, of which two have come back."""
     return [
         ChangedMessage(
-            1, place, row.id, row.rc or 0, row.sent_ms, row.size, row.preview, Outcome.DONE, undone=place in (2, 8)
+            1,
+            place,
+            row.id,
+            row.rc or 0,
+            row.sent_ms,
+            row.size,
+            row.preview,
+            Outcome.DONE,
+            is_known=True,
+            undone=place in (2, 8),
         )
         for place, row in enumerate(row for row in order_messages(3 * 1_195) if b"refund" in (row.preview or b""))
     ]

@@ -99,6 +99,9 @@ class ScriptedTriage:
     async def changes(self, limit: int) -> list[Change]:
         return self.known[:limit]
 
+    async def current(self, change: Change) -> Change:
+        return change
+
     async def messages_of(
         self, change: Change, wanted: Filter | None = None
     ) -> AsyncGenerator[list[ChangedMessage], None]:

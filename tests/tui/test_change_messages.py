@@ -1,8 +1,14 @@
 """The messages of a change in the journal: marks, a filter, and the undo of some of them."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.triage.journal_db import outcome_checksum
+from rsmq_tui.triage.scope import Named
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes import messages
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.journal import JournalScreen
@@ -234,3 +240,44 @@ async def test_hostile_bodies_and_ids_are_shown_as_they_are(orders: Orders) -> N
         assert (await made(pilot)).startswith("put back 1,")
         await until(pilot, lambda: _left(screen) == 5, "it is back")
         assert orders.client.hget("rsmq:orders:Q", odd) == odd
+
+
+async def test_what_another_process_has_undone_is_no_longer_marked(orders: Orders) -> None:
+    ids = orders.ids("orders")
+    other = ChangeService(orders.url, "rsmq", orders.folder)
+    async with orders.opened() as pilot:
+        await _deleted(pilot)
+        screen = await _opened(pilot, 1, 5)
+        await pilot.press("space", "space")
+        await says(pilot, "2 marked")
+        await other.run(await other.preview_undo(1, scope=Named((ids[0],)))).to_end()
+        await pilot.press("r")
+        await until(pilot, lambda: _left(screen) == 4, "the list says which came back")
+        await says(pilot, "undone in part: 1 of 5 · 1 marked")
+        await pilot.press("escape", "escape")
+        journal = await wait_for_screen(pilot, JournalScreen)
+        await pilot.press("slash", *"part", "enter")
+        await until(pilot, lambda: len(journal.table.rows) == 1, "the words of its state find the change")
+    await other.aclose()
+
+
+async def test_of_a_batch_that_was_never_carried_out_the_messages_are_not_done(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await _deleted(pilot)
+        # As a program leaves it that ends before the call, and that is settled later.
+        with closing(sqlite3.connect(orders.folder / "journal.sqlite")) as db, db:
+            (sealed,) = db.execute("SELECT checksum FROM batches WHERE change = 1").fetchone()
+            db.execute("UPDATE changes SET state = 'running', done = 0 WHERE change = 1")
+            db.execute("UPDATE batches SET outcome = NULL, outcome_checksum = ?", (outcome_checksum(sealed, None, 0),))
+        await _opened(pilot, 1, 5)
+        await says(pilot, "not known yet")
+        with closing(sqlite3.connect(orders.folder / "journal.sqlite")) as db, db:
+            db.execute("UPDATE changes SET state = 'interrupted' WHERE change = 1")
+            db.execute("UPDATE batches SET outcome = '', outcome_checksum = ?", (outcome_checksum(sealed, "", 0),))
+        await pilot.press("r")
+        await says(pilot, "not done: the change ended before")
+        with closing(sqlite3.connect(orders.folder / "journal.sqlite")) as db, db:
+            db.execute("DELETE FROM batches")
+            db.execute("DELETE FROM changes")
+        await pilot.press("r")
+        await says(pilot, "change 1 is no longer in the journal")

@@ -184,7 +184,8 @@ class JournalScreen(DashboardScreen):
             part = self.snapshot
             if part is None or change.server != part.server or self.queue not in change.queues_in(part.ns):
                 return False
-        texts = (change.queue, change.target or "", change.what, change.who, change.server, change.name, change.state)
+        texts = (change.queue, change.target or "", change.what, change.who, change.server, change.name,
+                 change.state_words)  # fmt: skip
         return passes(self._filter.value, lambda word: any(word in text.lower() for text in texts))
 
     @property

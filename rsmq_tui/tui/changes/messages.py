@@ -14,7 +14,7 @@ from rsmq_tui.monitor import Filter, Snapshot, parse_filter
 from rsmq_tui.monitor.text import UNKNOWN, count, date_clock, duration, plural, printable, short_clock, size
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.triage.actions import reference
-from rsmq_tui.triage.change import Change
+from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.part import ChangedMessage, chosen_of
 from rsmq_tui.tui.changes.controller import ChangeStatus
@@ -73,7 +73,16 @@ def _state(message: ChangedMessage, context: _Context) -> Piece:
         return "undone", "muted"
     if message.outcome is Outcome.DONE:
         return context.past, ""
-    return (UNKNOWN if message.outcome is None else _OUTCOMES[message.outcome]), "muted"
+    if message.outcome is not None:
+        return _OUTCOMES[message.outcome], "muted"
+    return ("not done" if message.is_known else UNKNOWN), "muted"
+
+
+def _meaning(message: ChangedMessage, past: str) -> str:
+    if message.outcome is not None:
+        meaning = _MEANINGS.get(message.outcome, past)
+        return f"{meaning}, and undone" if message.undone else meaning
+    return "not done: the change ended before" if message.is_known else "not known yet"
 
 
 def _sent(message: ChangedMessage, context: _Context) -> Piece:
@@ -166,6 +175,8 @@ class ChangeMessagesScreen(DashboardScreen):
         is_first = not self._found.rows
         wanted = None if self._wanted.is_empty else self._wanted
         try:
+            # It may have ended since, or an old one may have been removed.
+            self.change = await self._reader.triage.current(self.change)
             async with aclosing(self._reader.triage.messages_of(self.change, wanted)) as batches:
                 async for messages in batches:
                     found.add(messages)
@@ -174,6 +185,10 @@ class ChangeMessagesScreen(DashboardScreen):
                         self._show()
         except TriageError as error:
             self._problem = str(error)
+        else:
+            # Another process may have undone some of those that are marked.
+            left = {key for key, message in zip(found.keys, found.rows, strict=True) if message.is_left}
+            self._marked = {key: message for key, message in self._marked.items() if key in left}
         self._is_reading, self._found = False, found
         self._show()
 
@@ -196,7 +211,9 @@ class ChangeMessagesScreen(DashboardScreen):
 
     def _head(self) -> list[Piece]:
         change, found = self.change, self._found
-        did = f"change {change.change}: {change.past} {count(change.done)} of {count(change.planned)}"
+        # The journal counts what a change has done at its end.
+        done = found.done if change.state is State.RUNNING else change.done
+        did = f"change {change.change}: {change.past} {count(done)} of {count(change.planned)}"
         pieces: list[Piece] = [(f" ◀ {did}   ", "strong")]
         if self._wanted.is_empty:
             undone = found.done - found.left
@@ -219,6 +236,8 @@ class ChangeMessagesScreen(DashboardScreen):
             return ""
         if not self._wanted.is_empty:
             return "No message that is left to undo matches."
+        if self.change.state is State.RUNNING:
+            return "This change has just begun."
         return "This change has no messages: it is of the queue."
 
     @on(RowTable.Moved)
@@ -233,14 +252,13 @@ class ChangeMessagesScreen(DashboardScreen):
         self._details.display = message is not None
         if message is None:
             return
-        meaning = _MEANINGS.get(message.outcome, self.change.past) if message.outcome is not None else "not known yet"
         sent = "" if message.sent_ms is None else f", sent {date_clock(message.sent_ms)}"
         body = "the journal has no bodies of messages that stay on the server"
         if message.start is not None:
             body = message.start.decode("utf-8", "surrogateescape")
         rows = (
             ("message", f"{message.id}{sent}, received {plural(message.rc, 'time')}, {size(message.size)}"),
-            ("outcome", f"{meaning}, and undone" if message.undone else meaning),
+            ("outcome", _meaning(message, self.change.past)),
             ("body", printable(body, _BODY_SHOWN)),
         )
         self._details.update(
