@@ -327,9 +327,9 @@ def _deletion(changes: Sequence[Change], server: str, ns: str, queue: str, at_ms
     """Return the change that has deleted a queue shortly before a poll missed it; None if none of these has."""
     by_number = {change.change: change for change in changes}
     for change in reversed(changes):
-        # An undo removes a queue that the undone change had created.
+        # An undo removes a queue that the undone change had created; that of a part leaves it.
         cause = change if change.undoes is None else by_number.get(change.undoes)
-        if cause is None or (change.undoes is None and change.name != DeleteQueue.name):
+        if cause is None or change.part or (change.undoes is None and change.name != DeleteQueue.name):
             continue
         name = cause.queue if cause.target is None else cause.target
         is_of_it = (change.server, change.ns, name) == (server, ns, queue)
