@@ -210,6 +210,7 @@ class ChangeService:
                 effect=effect,
                 part=part,
                 whole=(original if is_redo else found).done if is_part else None,
+                undone=found.undone,
             ),
             what=summary,
             server=self.server,
@@ -368,7 +369,9 @@ class ChangeService:
         if isinstance(action, Undo):
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} is no longer in the journal")
-            steps = prepare_undo(editor, journal, action.change, unsettled=action.unsettled, part=action.part)
+            steps = prepare_undo(
+                editor, journal, action.change, unsettled=action.unsettled, part=action.part, undone=action.undone
+            )
         else:
             steps = self._backend.prepare(editor, journal, preview)
         at_us, run_id = await editor.clock_and_run_id()

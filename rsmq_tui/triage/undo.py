@@ -192,13 +192,24 @@ class Undos:
 
 
 async def prepare_undo(
-    editor: EditExecutor, journal: Journal, change: int, *, unsettled: bool = False, part: Part | None = None
+    editor: EditExecutor,
+    journal: Journal,
+    change: int,
+    *,
+    unsettled: bool = False,
+    part: Part | None = None,
+    undone: int | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Yield the inverse of a change, or of a part of it; that of unsettled batches only with ``unsettled``.
 
-    Raises what the editor and the journal raise.
+    If more than ``undone`` messages are undone by now, the others are excluded as undone meanwhile. Raises what the
+    editor and the journal raise.
     """
     undos = await asyncio.to_thread(Undos, journal, change, part)
+    if part is None and undone is not None:
+        found = await asyncio.to_thread(journal.change, change)
+        if found is not None and found.undone > undone:
+            yield _undone_meanwhile(found.undone - undone)
     is_rest = await asyncio.to_thread(_is_rest, undos)
     entries = undos.entries(newest_first=True)
     kind: str | None = None
@@ -208,10 +219,8 @@ async def prepare_undo(
             continue
         if part is not None and (places := part.places.get(entry.number)):
             left = await undo.left(entry)
-            undone = len(places) - left.count(Outcome.DONE)
-            if undone:
-                # Another undo of the same change came first.
-                yield Step(sorted_out=Outcome.GONE * undone, left="undone meanwhile")
+            if others := len(places) - left.count(Outcome.DONE):
+                yield _undone_meanwhile(others)
         async for prepared in undo.steps(editor, entry):
             prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
             before, kind = kind, entry.batch.kind
@@ -219,6 +228,11 @@ async def prepare_undo(
                 # A message may be in several batches of different kinds: the order must be kept.
                 yield Step(alone=True)
             yield prepared
+
+
+def _undone_meanwhile(messages: int) -> Step:
+    """Return a step that excludes messages, because another undo of the same change came first."""
+    return Step(sorted_out=Outcome.GONE * messages, left="undone meanwhile")
 
 
 def left_to_undo(journal: Journal, change: int) -> LeftToUndo:

@@ -317,6 +317,7 @@ async def test_two_undos_of_parts_put_a_message_back_once(
     desk = triage if of_one_desk else ChangeService(redis_url, "rsmq", folder)
     first = await triage.preview_undo(1, scope=Named(tuple(ids[:20])))
     second = await desk.preview_undo(1, scope=Named(tuple(ids[10:30])))
+    rest = await triage.preview_undo(1)
     running = aiter(triage.run(first))
     await anext(running)
     with pytest.raises(TriageError, match="change 1 is being undone by another rsmq-tui"):
@@ -330,6 +331,12 @@ async def test_two_undos_of_parts_put_a_message_back_once(
     assert (report.tally.done, report.tally.skipped) == (10, {"undone meanwhile": 10})
     assert in_queue(client, "q") == set(ids[:30])
     assert states(folder)[0] == ("part undone", 30)
+    await triage.run(rest).to_end()
+    assert in_queue(client, "q") == set(ids)
+    assert (rest.count, states(folder)[0]) == (MESSAGES, ("undone", MESSAGES))
+    with closing(Journal(folder / "journal.sqlite")) as journal:
+        last = journal.changes(1)[0]
+        assert (last.done, last.skipped) == (MESSAGES - 30, 30)
     if desk is not triage:
         await desk.aclose()
 
