@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes, outlook
-from rsmq_tui.monitor.tracking.series import Rates
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
 from rsmq_tui.monitor.tracking.verdicts import drain_rates
 from tests.monitor.rows import Flow, Scripted
@@ -203,3 +203,22 @@ def test_after_a_gap_nothing_is_said_of_deletes() -> None:
     watched.resume(after_s=30)
     assert _needed(watched, watched.run(flow, seconds=40, sent=8, received=5, deleted=5)) == ""
     assert watched.sampler.trend.rates("another", DRAIN_SPAN_MS) is None
+
+
+def test_what_depends_on_the_buckets_is_found_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    between, reads = QueueSeries.between, 0
+
+    def counted(series: QueueSeries, after_ms: int, before_ms: int) -> list[Sample]:
+        nonlocal reads
+        reads += 1
+        return between(series, after_ms, before_ms)
+
+    monkeypatch.setattr(QueueSeries, "between", counted)
+    watched, flow = Scripted(), Flow()
+    assert watched.run(flow, seconds=300, sent=30, received=5, deleted=5).verdict is Verdict.GROWING
+    reads = 0
+    state = watched.run(flow, seconds=20, received=30, deleted=30)
+
+    assert (state.verdict, state.drain) == (Verdict.GROWING, Drain.CLEARS)
+    # The fall, and the growth over one span or two.
+    assert 0 < reads <= 3 * (20_000 // BUCKET_MS + 1)

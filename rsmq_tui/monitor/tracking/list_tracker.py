@@ -11,7 +11,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, falls_from, net_drain_of
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
 
 _FOREVER = 1 << 62
@@ -153,8 +153,7 @@ class ListTracker(Tracker):
         is_worked_on = self._taken_ms is not None and at_ms - self._taken_ms < _STEADY_MS
         drains_s = trend_s
         if net_s is not None and net_s < 0:
-            between = self.series.between(before_trend.at_ms, at_ms)
-            drains_s = sample.net_since(falls_from((before_trend, *between, sample)))
+            drains_s = sample.net_since(self._falls_from(before_trend, sample))
         drain, drain_s = net_drain_of(ready, drains_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
         if self._ages is not None:
             self._ages = Ages() if problem else self._ages

@@ -8,7 +8,7 @@ from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, Trend, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, References, Tracker
-from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of, falls_from
+from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
 
 _FOREVER = 1 << 62
@@ -114,7 +114,7 @@ class QueueTracker(Tracker):
         limit = self._limit_at(sample, due_ms, is_still=is_still, drain_s=drain_s)
         until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
         if is_still and not measures_growth:
-            self._earlier = self._grown = None
+            self._earlier = self._grown = self._fallen = None
         else:
             # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
             is_whole = measured_ms >= RATE_SPAN_MS
@@ -176,8 +176,7 @@ class QueueTracker(Tracker):
         """Return what ``drain_of`` does, by the rates since an earlier sample, or since the queue began to fall."""
         # Fast path: most queues neither grow nor shrink.
         if rates is not None and clearly_shrinks(rates):
-            between = self.series.between(earlier.at_ms, sample.at_ms)
-            trend = sample.rates_since(falls_from((earlier, *between, sample)))
+            trend = sample.rates_since(self._falls_from(earlier, sample))
         backlog_s = None
         if trend is not None and trend.arrivals_s > trend.deletes_s:
             backlog_s = 1000 * self._backlog_since(earlier, sample) / (sample.at_ms - earlier.at_ms)

@@ -186,9 +186,11 @@ class Sample(NamedTuple):
         Messages that wait for a delay of their own are none of these. They are hidden, as those in flight are, but
         no receive hid them.
         """
-        grown, received = self.depth - earlier.depth, self.totalrecv - earlier.totalrecv
-        deleted = self.totalsent - earlier.totalsent - grown
-        return min(grown, self.ready - earlier.ready + max(0, received - deleted))
+        _, depth, ready, totalsent, totalrecv = self
+        _, depth_then, ready_then, totalsent_then, totalrecv_then = earlier
+        grown, received = depth - depth_then, totalrecv - totalrecv_then
+        deleted = totalsent - totalsent_then - grown
+        return min(grown, ready - ready_then + max(0, received - deleted))
 
 
 # Stands for the sample of a queue that could not be read.
@@ -325,8 +327,13 @@ class QueueSeries:
 
     def between(self, after_ms: int, before_ms: int) -> list[Sample]:
         """Return the samples of the buckets between two times, both excluded."""
-        places = range(bisect_right(self.times_ms, after_ms), bisect_left(self.times_ms, before_ms))
-        return [sample for sample in map(self.at, places) if sample is not None]
+        start, stop = bisect_right(self.times_ms, after_ms), bisect_left(self.times_ms, before_ms)
+        counters = self.counters[COUNTERS * start : COUNTERS * stop]
+        if isnan(sum(counters)):
+            return [sample for sample in map(self.at, range(start, stop)) if sample is not None]
+        # Fast path: all of them have a sample.
+        counts = map(int, counters.tolist())
+        return list(map(self.sample._make, zip(self.times_ms[start:stop], counts, counts, counts, counts, strict=True)))
 
     def peaks_at(self, index: int) -> tuple[int, int] | None:
         """Return the highest ready and hidden counts of a bucket with a sample; None if it stands for itself."""

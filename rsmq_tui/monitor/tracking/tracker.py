@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from math import ceil
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample, Trend
-from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles
+from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from
 from rsmq_tui.protocol import Row
 
 # Rates span about ten seconds, the drain estimate a minute.
@@ -49,6 +50,7 @@ class Tracker(ABC):
     __slots__ = (
         "_changed",
         "_earlier",
+        "_fallen",
         "_first",
         "_grown",
         "_growth_known_ms",
@@ -103,8 +105,10 @@ class Tracker(ABC):
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
-        # The last growth that was measured, after the buckets and the direction that it was measured from.
-        self._grown: tuple[tuple[Any, ...], Growth] | None = None
+        # The last growths that were measured, by the time that they count from, after the buckets that they are of.
+        self._grown: tuple[tuple[Any, ...], dict[int, Growth]] | None = None
+        # The last sample that ``_falls_from`` returned, after the buckets that it was found from.
+        self._fallen: tuple[tuple[Any, ...], Sample] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
 
@@ -219,7 +223,7 @@ class Tracker(ABC):
     def _begin_at(self, sample: Sample | None) -> None:
         """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
-        self._earlier = self._grown = None
+        self._earlier = self._grown = self._fallen = None
 
     def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
         """Return the samples from which rates and the trend count: none spans a change of this program."""
@@ -231,6 +235,17 @@ class Tracker(ABC):
             return earlier, before_trend
         return changed if changed.at_ms > earlier.at_ms else earlier, changed
 
+    def _falls_from(self, earlier: Sample, sample: Sample) -> Sample:
+        """Return what ``falls_from`` does for a queue that shrinks now, since an earlier sample; once for each bucket.
+
+        The sample of now decides nothing: it is below that of a bucket.
+        """
+        buckets = earlier.at_ms, self.series.times_ms[-1:]
+        if self._fallen is None or self._fallen[0] != buckets:
+            between = self.series.between(earlier.at_ms, sample.at_ms)
+            self._fallen = buckets, falls_from((earlier, *between, sample))
+        return self._fallen[1]
+
     def _growth(self, references: References, sample: Sample, *, grows: bool, created_ms: int | None = None) -> Growth:
         """Return the growth over ``growing_ms``, or twice as long if it is less than 1; once for each bucket.
 
@@ -239,22 +254,22 @@ class Tracker(ABC):
         """
         if not self._measures_growth(sample, grows=grows):
             return NO_GROWTH
-        limits, growth = self._thresholds, NO_GROWTH
-        spans_ms = limits.growing_ms, 2 * limits.growing_ms
-        earlier = [
-            self._grown_from(which, span_ms, references, sample, created_ms)
-            for which, span_ms in enumerate(spans_ms, 2)
-        ]
-        buckets = (grows, self.series.times_ms[-1:], *(None if one is None else one.at_ms for one in earlier))
+        growing_ms = self._thresholds.growing_ms
+        shorter = self._grown_from(2, growing_ms, references, sample, created_ms)
+        longer = self._grown_from(3, 2 * growing_ms, references, sample, created_ms)
+        ends = (None if one is None else one.at_ms for one in (shorter, longer))
+        buckets = self.series.times_ms[-1:], *ends
         if self._grown is None or self._grown[0] != buckets:
-            for one in earlier:
-                if one is not None and growth.share < 1:
-                    found = self._growth_since(one, sample)
-                    if not grows and one is earlier[0]:
-                        found = found._replace(share=0.0)
-                    growth = found if found.share >= growth.share else growth
-            self._grown = buckets, growth
-        return self._grown[1]
+            self._grown = buckets, {}
+        measured = self._grown[1]
+        growth = NO_GROWTH
+        if shorter is not None and (grows or longer is None):
+            found = self._growth_since(shorter, sample, measured)
+            growth = found if grows else found._replace(share=0.0)
+        if longer is not None and growth.share < 1:
+            found = self._growth_since(longer, sample, measured)
+            growth = found if found.share >= growth.share else growth
+        return growth
 
     def _grown_from(
         self, which: int, span_ms: int, references: References, sample: Sample, created_ms: int | None
@@ -265,24 +280,32 @@ class Tracker(ABC):
             earlier = Sample(created_ms, 0, 0, 0, 0)
         return earlier if earlier.at_ms <= sample.at_ms - span_ms else None
 
-    def _growth_since(self, earlier: Sample, sample: Sample) -> Growth:
+    def _growth_since(self, earlier: Sample, sample: Sample, measured: dict[int, Growth]) -> Growth:
+        """Return the growth since an earlier sample, which is kept in ``measured``."""
+        growth = measured.get(earlier.at_ms)
+        if growth is None:
+            growth = measured[earlier.at_ms] = self._measured_growth(earlier, sample)
+        return growth
+
+    def _measured_growth(self, earlier: Sample, sample: Sample) -> Growth:
         # Before the first sample, buckets may hold those of another queue of that name.
         after_ms = max(earlier.at_ms, (self._first or sample).at_ms - 1)
         samples = [earlier, *self.series.between(after_ms, sample.at_ms), sample]
+        times_ms = [each.at_ms for each in samples]
         counts = [self._backlog_since(earlier, each) for each in samples]
         arrived = sample.totalsent - earlier.totalsent
-        share = self._thresholds.growth([each.at_ms for each in samples], counts, arrived)
+        share = self._thresholds.growth(times_ms, counts, arrived)
         known = self._troubles.episodes.get(Verdict.GROWING)
         if share < 1 and known is None:
             # Fast path: most queues that grow for some seconds go on to shrink.
             return Growth(share)
         # The last one of the lowest, and the first one of the highest since the growth began.
-        _, lowest = min(zip(counts, samples, strict=True), key=lambda one: (one[0], -one[1].at_ms))
-        since_ms = lowest.at_ms if known is None else known.since_ms
-        later = [(count, each) for count, each in zip(counts, samples, strict=True) if each.at_ms >= since_ms]
-        # The clock of a server may have been set back.
-        _, highest = max(later, key=lambda one: one[0], default=(0, sample))
-        return Growth(share, lowest.at_ms, lowest.depth, highest.at_ms)
+        last = len(counts) - 1
+        lowest = last - counts[::-1].index(min(counts))
+        # All are before it if the clock of a server was set back.
+        begin = min(last, lowest if known is None else bisect_left(times_ms, known.since_ms))
+        highest = counts.index(max(counts[begin:]), begin)
+        return Growth(share, times_ms[lowest], samples[lowest].depth, times_ms[highest])
 
     def _backlog(self, sample: Sample) -> int:
         return sample.ready if self._has_delay else sample.depth
