@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter
@@ -12,7 +12,7 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import read_item_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit
-from rsmq_tui.triage.actions import Part
+from rsmq_tui.triage.actions import Part, target_reference
 from rsmq_tui.triage.change import Change, Entry
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
@@ -71,8 +71,8 @@ _START_BYTES = 400
 class ChangedMessage(NamedTuple):
     """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
 
-    ``start`` is the start of its body, None if the journal does not have it. ``outcome`` is None until it is known, and
-    if the batch was not carried out.
+    ``start`` is the start of its body, None if neither the journal has it nor a filter has read it. ``outcome`` is None
+    until it is known, and if the batch was not carried out.
     """
 
     number: int
@@ -113,16 +113,18 @@ async def changed_messages(
     matching = None if wanted is None else _MatchingMessages(editor, change, wanted)
     entries = entries_left(journal, change.change)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
-        places = range(len(found.edits)) if matching is None else await matching.choose(found)
-        yield await asyncio.to_thread(_rows_of, found, places, change.at_ms)
+        if matching is None:
+            messages = {place: _as_searched(edit) for place, edit in enumerate(found.edits)}
+        else:
+            messages = await matching.found_in(found)
+        yield await asyncio.to_thread(_rows_of, found, messages, change.at_ms)
 
 
-def _rows_of(found: EntryLeft, places: Sequence[int], at_ms: int) -> list[ChangedMessage]:
+def _rows_of(found: EntryLeft, messages: Mapping[int, RawMessage], at_ms: int) -> list[ChangedMessage]:
     letters = letters_of(found.entry.outcome or "")
-    number, is_undone, edits = found.entry.number, found.is_undone, found.edits
+    number, is_undone = found.entry.number, found.is_undone
     rows = []
-    for place in places:
-        message = _as_searched(edits[place])
+    for place, message in messages.items():
         id, body = name_of(message.id), message.body
         rows.append(
             ChangedMessage(
@@ -278,11 +280,15 @@ class _MatchingMessages(_Chooser):
 
     async def choose(self, found: EntryLeft) -> list[int]:
         """Return the places of messages that match."""
+        return list(await self.found_in(found))
+
+    async def found_in(self, found: EntryLeft) -> dict[int, RawMessage]:
+        """Return the messages that match, by their places, with the bodies that were read for it."""
         places = found.places_left
         messages = [_as_searched(found.edits[place]) for place in places]
         if self._needs_body and any(message.body is None for message in messages):
             messages = await self._with_bodies(found, messages)
-        return [places[index] for index in self._matches(messages, self._change.at_ms)]
+        return {places[index]: messages[index] for index in self._matches(messages, self._change.at_ms)}
 
     def selected(self, part: Part) -> Selected:
         """Return also how many could not be searched."""
@@ -295,7 +301,7 @@ class _MatchingMessages(_Chooser):
             if not all(self._can_tell(message, at_ms) for message in messages):
                 raise TriageError(
                     f"the journal does not have the bodies of all messages of change {self._change.change}: a filter "
-                    "on bodies cannot select them, their ids can"
+                    f"on bodies cannot select them. {self._way_out()}"
                 )
             return list(messages)
         whole = [
@@ -304,6 +310,12 @@ class _MatchingMessages(_Chooser):
         ]
         self._unread += sum(not self._can_tell(message, at_ms) for message in whole)
         return whole
+
+    def _way_out(self) -> str:
+        """Return how to select messages of which only the queue has the bodies."""
+        change = self._change
+        queue = target_reference(change.target or change.queue, change.ns)
+        return f"Find their ids in {queue}, where they are now, and select them by these (undo {change.change} --id …)"
 
 
 def _as_searched(edit: Edit) -> RawMessage:

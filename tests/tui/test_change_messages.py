@@ -169,11 +169,24 @@ async def test_messages_that_are_on_the_server_are_found_by_their_bodies(orders:
         await says(pilot, "the journal has no bodies of messages that stay on the server")
         await pilot.press("slash", *"json.order=4", "enter")
         await until(pilot, lambda: len(screen.table.rows) == 1, "one matches")
+        await says(pilot, 'body {"order": 4}')
         await pilot.press("u")
         await asked(pilot, "Undo 1 of 5 messages of change 1: moved to other")
         await say_yes(pilot)
         assert (await made(pilot)).startswith("moved back 1,")
         assert orders.bodies() == [b'{"order": 4}']
+
+
+async def test_a_filter_that_cannot_be_applied_says_what_to_do_and_no_number(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("A", "M")
+        await fill(pilot, target="list:jobs")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("moved 5,")
+        await _opened(pilot, 1, 5)
+        await pilot.press("slash", *"json.order=4", "enter")
+        await says(pilot, "Find their ids in list:jobs, where they are now, and select them by these (undo 1 --id …)")
+        assert "left to undo" not in text_of(app_of(pilot))
 
 
 async def test_the_command_of_its_preview_is_copied(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ class ChangeMessagesScreen(DashboardScreen):
             undone = found.done - found.left
             words = f"undone in part: {count(undone)} of {count(found.done)}" if found.left else "all undone"
             pieces.append((words if undone else "none undone" if found.done else "", ""))
-        else:
+        elif self._problem is None:
             pieces.append((f"{count(found.total)} left to undo match {printable(self._wanted.text.strip(), 60)}", ""))
         if found.total > len(found.rows):
             pieces.append((f" · first {count(LISTED_MAX)} of {count(found.total)} listed", "muted"))
@@ -249,11 +249,15 @@ class ChangeMessagesScreen(DashboardScreen):
 
     def _show_details(self) -> None:
         message = self.table.cursor_row
-        self._details.display = message is not None
+        self._details.display = message is not None or self._problem is not None
         if message is None:
+            # The line at the top may be too narrow for it.
+            self._details.update(f" {printable(self._problem or '', _BODY_SHOWN)}")
             return
         sent = "" if message.sent_ms is None else f", sent {date_clock(message.sent_ms)}"
         body = "the journal has no bodies of messages that stay on the server"
+        if self._wanted.is_empty:
+            body += "; a filter on bodies (/) shows those of RSMQ messages"
         if message.start is not None:
             body = message.start.decode("utf-8", "surrogateescape")
         rows = (
