@@ -24,7 +24,7 @@ from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, Selected, changed_messages, select_part
-from rsmq_tui.triage.scope import Named, Preview, ScanCallback, ScanProgress, Scope, what_of
+from rsmq_tui.triage.scope import Matching, Named, Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import (
     LeftToUndo,
     UndoOutlook,
@@ -172,7 +172,7 @@ class ChangeService:
             if left.unsettled and not planned:
                 raise TriageError(_unsettled_words(found, left, unsettled=False))
             if selected is not None and not planned:
-                raise TriageError(_nothing_selected(found, selected))
+                raise TriageError(_nothing_selected(found, selected, scope))
             _, run_id = await editor.clock_and_run_id()
             chain = await asyncio.to_thread(journal.undo_chain, found)
             original, is_redo = chain.original, chain.undo_is_redo
@@ -193,7 +193,9 @@ class ChangeService:
             notes += _selection_notes(found, selected)
         elif found.is_part_undone:
             notes.append(f"{count(found.undone)} of {count(found.done)} were undone before.")
-        notes += [f"Change {other} has made a part of change {change} again: undo it by itself." for other in others]
+        notes += [
+            f"What change {redo} has made again stays so: to take it back, undo change {redo}." for redo in others
+        ]
         if left.unsettled:
             notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
         elif found.doubt:
@@ -387,13 +389,15 @@ class ChangeService:
         await asyncio.to_thread(journal.prune)
 
 
-def _nothing_selected(change: Change, selected: Selected) -> str:
+def _nothing_selected(change: Change, selected: Selected, scope: PartScope | None) -> str:
     """Return why none of the selected messages can be undone."""
     reasons = _selection_notes(change, selected)
     if selected.missing:
         reasons.append(f"{plural(selected.missing, 'id')} {'is' if selected.missing == 1 else 'are'} not in it")
     why = f": {'; '.join(reason.removesuffix('.') for reason in reasons)}" if reasons else ""
-    return f"none of the messages that change {change.change} has {change.past} is selected{why}"
+    text = scope.filter.text.strip() if isinstance(scope, Matching) else ""
+    does = f"matches {printable(text)}" if text else "is selected"
+    return f"change {change.change} of {printable(change.queue)}: no message that it has {change.past} {does}{why}"
 
 
 def _selection_notes(change: Change, selected: Selected) -> list[str]:

@@ -113,8 +113,8 @@ def test_a_part_of_a_change_is_undone(
     ("options", "words"),
     [
         (["--filter", "rc>"], "rc>"),
-        (["--filter", "rc>99"], "none of the messages that change 1 has deleted is selected"),
-        (["--id", "x"], "none of the messages that change 1 has deleted is selected: 1 id is not in it"),
+        (["--filter", "rc>99"], "change 1 of orders: no message that it has deleted matches rc>99"),
+        (["--id", "x"], "change 1 of orders: no message that it has deleted is selected: 1 id is not in it"),
         (["--id", "x", "--filter", "rc>1"], "--filter"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

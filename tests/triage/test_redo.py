@@ -173,7 +173,7 @@ async def test_by_its_number_a_change_whose_undo_was_interrupted_is_undone_part_
     preview = await triage.preview_undo(1)
 
     assert preview.count == 9_000 - there
-    assert "Change 3 has made a part of change 1 again: undo it by itself." in preview.notes
+    assert "What change 3 has made again stays so: to take it back, undo change 3." in preview.notes
     assert (await triage.run(preview).to_end()).tally.done == 9_000 - there
     preview = await triage.preview_undo(1)
     assert (preview.what.partition(":")[0], preview.notes) == ("change 3", (preview.notes[0],))
@@ -193,7 +193,7 @@ async def test_of_two_redos_of_one_change_both_are_undone(
     assert ids_in(client, "q") == set()
 
     preview = await triage.preview_undo(1)
-    assert preview.notes[-1] == "Change 4 has made a part of change 1 again: undo it by itself."
+    assert preview.notes[-1] == "What change 4 has made again stays so: to take it back, undo change 4."
     assert (await triage.run(preview).to_end()).tally.done == 9_000 - there
     assert (await undone(triage, 1)).tally.done == there
     assert ids_in(client, "q") == large

@@ -170,7 +170,7 @@ async def test_a_deleted_queue_says_so_and_keeps_the_screen(source: ScriptedSour
         await _open(pilot, source)
         source.messages.clear()
         await play(pilot, source, poll_of(source, [queue_of("other")], START_MS + 1000))
-        assert "this queue is gone: it was deleted, or its namespace was switched" in _line(pilot, "title")
+        assert "this queue is gone: it was deleted or lost, or another namespace is shown" in _line(pilot, "title")
         assert not _line(pilot, "facts").strip()
         assert "There are no messages in this queue." in text_of(app_of(pilot))
         # And created again.

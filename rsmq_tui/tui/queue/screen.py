@@ -70,6 +70,8 @@ from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
+_GONE = "this queue is gone: it was deleted or lost, or another namespace is shown; the log (esc, L) says which"
+
 
 def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
     """Return the queue's name, its verdict and the reason, and how many deletes it needs."""
@@ -83,7 +85,7 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
         if more := needed_deletes(state, rates):
             pieces.append((f"; {more}, at the rates of {'1 min' if rates is recent else '10 s'}", "strong"))
     elif snapshot.link.fresh_at_s is not None:
-        pieces.append(("   this queue is gone: it was deleted, or its namespace was switched", "alarm"))
+        pieces.append((f"   {_GONE}", "alarm"))
     return pieces
 
 
