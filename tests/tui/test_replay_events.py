@@ -91,6 +91,22 @@ def test_a_failover_and_another_role(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("before", "how"),
+    [("b", "deleted"), ("a", "lost with the restart of the server")],
+    ids=["the same process", "another process"],
+)
+def test_queues_that_a_restart_lost_were_not_deleted(tmp_path: Path, before: str, how: str) -> None:
+    tape = Tape(tmp_path / "history")
+    tape.poll(NOON_MS, said("ok", depth=3), info=ServerInfo(before, 3_600, "master", 0))
+    tape.poll(NOON_MS + STEP_MS, said("ok", depth=4))
+    tape.poll(NOON_MS + 2 * STEP_MS, info=ServerInfo("b", 1, "master", 0))
+    tape.seal()
+
+    *_, gone = events_before(str(tape.out), NOON_MS + 2 * STEP_MS, 900_000)
+    assert (gone.queue, gone.text) == ("orders", f"{how}, with 4 messages at the previous poll")
+
+
 @pytest.mark.parametrize("missing", [OF_SERVER, OF_SERVER[1:2]])
 def test_older_files_and_odd_rows_say_nothing_of_the_server(tmp_path: Path, missing: tuple[str, ...]) -> None:
     tape = Tape(tmp_path / "history")

@@ -161,5 +161,6 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         if poll.info is not None and informing.setdefault(place.server, place) == place:
             found += servers[place.server].observe_info(poll.info)
-        found += queues[place].observe(snapshot)
+        # INFO tells a queue that a restart lost from one that was deleted.
+        found += queues[place].observe(replace(snapshot, info=poll.info))
     return found
