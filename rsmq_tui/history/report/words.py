@@ -212,7 +212,8 @@ def _restart_sentence(restart: Restart) -> str:
     if not restart.queues:
         return was
     were = "was" if restart.queues == 1 else "were"
-    return f"{was} {plural(restart.queues, 'queue')} with {plural(restart.messages, 'message')} {were} lost."
+    messages = plural(restart.messages, "message")
+    return f"{was} {plural(restart.queues, 'queue')} {were} lost, with {messages} at the last poll before it."
 
 
 def before(report: Report) -> str:

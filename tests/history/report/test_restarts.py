@@ -86,7 +86,8 @@ def test_a_restart_and_the_queues_that_were_lost_in_it_are_in_the_report(tmp_pat
     assert found(analysis) == (Restart(SERVER, UP_MS, True, 2, 1_234),)
     report = gather(Analysis(tmp_path), SPAN)
     assert restarts(report) == [
-        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 2 queues with 1,234 messages were lost."
+        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 2 queues were lost, "
+        "with 1,234 messages at the last poll before it."
     ]
     assert "## Restarts\n\n- `prod` was restarted at 2031-05-14 03:12:00." in as_markdown(report)
     assert 'id="restarts"' in as_html(report)
@@ -126,7 +127,8 @@ def test_a_restart_between_two_polls_has_no_outage(tmp_path: Path) -> None:
     assert found(analysis) == (Restart(SERVER, UP_MS, True, 1, 1),)
     report = gather(Analysis(tmp_path), SPAN)
     assert restarts(report) == [
-        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 1 queue with 1 message was lost."
+        f"{NAME}prod{END} was restarted at 2031-05-14 03:12:00. 1 queue was lost, "
+        "with 1 message at the last poll before it."
     ]
 
 
