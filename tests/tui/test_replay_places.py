@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.history.names import Place
+from rsmq_tui.protocol.lists.naming import LISTS_NS
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
 from tests.history.made import DAY_MS
-from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
+from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, said
 from tests.tui.driving import press, until
 from tests.tui.reading import app_of, lines_of, names_in, text_of
 from tests.tui.test_replay import banner, later, replay_in, replayed
@@ -55,6 +56,16 @@ async def test_a_place_appears_when_time_reaches_it_and_is_gone_before(out: Path
         await press(pilot, "q")
         await until(pilot, lambda: names_in(pilot) == [PROD], "it is gone")
         assert "stage" not in text_of(app)
+
+
+async def test_the_lists_of_a_server_do_not_change_its_name(tmp_path: Path) -> None:
+    for tape in (Tape(tmp_path), Tape(tmp_path, place=PLACE._replace(ns=LISTS_NS), first=500)):
+        for poll in range(3):
+            tape.poll(NOON_MS + poll * STEP_MS, *([said("ok")] if tape.place == PLACE else []))
+        tape.seal()
+    async with replayed(tmp_path, NOON_MS + STEP_MS) as pilot:
+        status = lines_of(app_of(pilot).screen.query_one("StatusLine"))[0]
+        assert status.startswith(f" rsmq-tui   prod   {PLACE.server} · rsmq and lists ")
 
 
 async def test_what_is_open_stays_what_it_is_when_another_place_appears(out: Path) -> None:

@@ -182,7 +182,9 @@ class StatusLine(Painted):
             if site.name or not is_one:
                 part = snapshot.part(site.place)
                 gone = "✗ " if part.link.failure is not None else "◌ " if _is_late(part, dashboard_of(self.app)) else ""
-                names += [(f" {gone}{printable(site.title(part.ns), 24)} ", site.colour or "strong"), (" ", "")]
+                # The address beside it has the namespaces of one server.
+                title = site.name if is_one else site.title(part.ns)
+                names += [(f" {gone}{printable(title, 24)} ", site.colour or "strong"), (" ", "")]
         pieces: list[tuple[int, Piece]] = [(_PROGRAM, (" rsmq-tui  ", "strong"))]
         pieces += [(_SERVER, name) for name in names]
         pieces.append((_ADDRESS, (f" {printable(snapshot.server)} · {ns} ", "")))
