@@ -249,7 +249,9 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     elif incident.ended == OPEN:
         until = f"since {moment(incident.start_ms)}, and {still} at the end of the history, {lasted} later"
     else:
-        until = f"from {moment(incident.start_ms)} for at least {lasted}; what happened after that is unknown"
+        they = "they were" if is_several else "it was"
+        after = "nothing was recorded" if is_outage(incident) else f"{they} gone, or nothing was recorded"
+        until = f"from {moment(incident.start_ms)} for at least {lasted}; after that {after}"
     why = f"{', the longest time' if times > 1 else ''}: {_sentence(incident.cause)}" if incident.cause else "."
     parts = [f"{who} {was} {until}{why}"]
     if incident.peak_depth is not None and incident.queue is not None:

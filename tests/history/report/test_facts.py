@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
@@ -168,6 +170,22 @@ def test_trouble_from_before_the_range_that_goes_on_has_no_end(tmp_path: Path) -
     report = gather(Analysis(tmp_path), TimeRange(START_MS, START_MS + 3_600_000))
     (sentence,) = worst(report)
     assert sentence.endswith(" was stalled when the range began, and still was at the end of the history, 1h 0m later.")
+
+
+@pytest.mark.parametrize(
+    ("queue", "verdict", "after"),
+    [("orders", "stalled", "it was gone, or nothing was recorded"), (None, "down", "nothing was recorded")],
+)
+def test_of_trouble_without_a_known_end_it_is_said_what_came_then(
+    tmp_path: Path, queue: str | None, verdict: str, after: str
+) -> None:
+    made = Made(tmp_path)
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": START_MS + 3_600_000, "samples": 10})
+    lasts = START_MS + 60_000, START_MS + 120_000
+    made.add("episodes", episode(PROD, queue, verdict, *lasts, ended="unknown", recovered_ms=None))
+    made.publish()
+    (sentence,) = worst(gather(Analysis(tmp_path), HOUR))
+    assert f" was {verdict} from 2031-05-14 00:01:00 for at least 1m 0s; after that {after}" in sentence
 
 
 def test_an_outage_lasts_as_long_as_the_server_was_down(tmp_path: Path) -> None:
