@@ -47,7 +47,7 @@ def _attributes(base: type) -> frozenset[str]:
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
     "textual": [
         (_app, {"_driver", "_fatal_error"}),
-        (lambda: importlib.import_module("textual"), {"_styles_cache"}),
+        (lambda: importlib.import_module("textual"), {"_border", "_segment_tools", "_styles_cache"}),
         (lambda: _attributes(LinuxDriver), {"_file"}),
     ],
     "rich": [(lambda: Segment, {"_split_cells"}), (lambda: Style, {"_add"})],

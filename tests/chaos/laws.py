@@ -209,9 +209,10 @@ def _undo(ask: Ask, diff: Diff) -> Iterator[Violation | None]:
         if ("index", queue) not in undone.effects and not is_back:
             yield Violation("undo is the inverse", f"the index was not changed for {queue!r}")
     is_moved_back = ask.unsettled and _is_moved_back(undone, diff)
+    may_be_back = is_moved_back or (ask.unsettled and undone.is_lost and not isinstance(undone.action, _MOVES))
     for member, (old_lease, new_lease) in diff.leases.items():
         found, left = undone.effects.get(("lease", member), (None, None))
-        is_back = ask.unsettled and old_lease is None and new_lease in undone.leases.get(member, ())
+        is_back = may_be_back and old_lease is None and new_lease in undone.leases.get(member, ())
         if (left, found) != (old_lease, new_lease) and not is_back:
             yield Violation("undo is the inverse", f"lease {member!r}: {found} -> {left}, {old_lease} -> {new_lease}")
     allowed = undone.gone | undone.items if ask.unsettled or is_moved_back else undone.gone
@@ -243,9 +244,12 @@ def _is_of_lost_data(undone: Ask, place: Place, old: bytes | None, new: bytes | 
     return undone.undoes is not None and undone.undoes.effects.get(("field", place)) == [old, new]
 
 
+_MOVES = (actions.Move, actions.Redrive, actions.Requeue, actions.Release)
+
+
 def _is_moved_back(undone: Ask, diff: Diff) -> bool:
     """Return whether an undo moves items back of which the server has lost who moved them; each is there once."""
-    moves = isinstance(undone.action, actions.Move | actions.Redrive | actions.Requeue | actions.Release)
+    moves = isinstance(undone.action, _MOVES)
     gone: Counter[bytes] = Counter()
     came: Counter[bytes] = Counter()
     for bodies, items in ((gone, diff.items_gone), (came, diff.items_came)):

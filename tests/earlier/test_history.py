@@ -23,7 +23,16 @@ def test_what_was_recorded_is_found(history: Path) -> None:
     assert {row["status"] for row in rows_of(history)} == {"ok", "down"}
 
 
-@pytest.mark.parametrize("at_ms", SHOWN)
+def test_it_begins_when_each_place_was_polled(history: Path) -> None:
+    """That release began with the first poll of all, of one place."""
+    shown = [queue["name"] for queue in SHOWN[str(BEGIN_MS)]["queues"]]
+    snapshot = Replay(History(history, state=history), from_ms=BEGIN_MS).snapshot
+    lists = {queue.name for queue in snapshot.queues if queue.kind == "list"}
+    assert lists
+    assert {queue.name for queue in snapshot.queues} == {*shown, *lists}
+
+
+@pytest.mark.parametrize("at_ms", [*SHOWN][1:])
 def test_a_moment_is_replayed_as_it_was(history: Path, at_ms: str) -> None:
     snapshot = Replay(History(history, state=history), from_ms=int(at_ms)).snapshot
     shown = SHOWN[at_ms]
@@ -39,7 +48,8 @@ def test_it_plays_to_its_end(history: Path) -> None:
     while not replay.is_at_end:
         assert replay.step(1)
         polls += 1
-    assert polls == len({row["at_ms"] for row in rows_of(history)}) - 1
+    # It begins with the first two polls, one of each place.
+    assert polls == len({row["at_ms"] for row in rows_of(history)}) - 2
     assert replay.position_ms == END_MS
 
 
