@@ -189,10 +189,11 @@ class _Polls:
 
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._poller = opened_poller(options, interval_s=options.every_s)
+        # After the options are known to be valid: it holds sockets from now on.
         self._runner = asyncio.Runner()
         # Not its run(): CPython makes a text of its handler of SIGINT, with all queues of the poll that it returns.
         self._run = self._runner.get_loop().run_until_complete
-        self._poller = opened_poller(options, interval_s=options.every_s)
         self._searched_s = -SEARCH_EVERY_S
         self._recorder = uuid4().hex[:12]
         self._rows: SampleRows | None = None
