@@ -187,8 +187,8 @@ class ChangeMessagesScreen(DashboardScreen):
             self._problem = str(error)
         else:
             # Another process may have undone some of those that are marked.
-            left = {key for key, message in zip(found.keys, found.rows, strict=True) if message.is_left}
-            self._marked = {key: message for key, message in self._marked.items() if key in left}
+            listed = zip(found.keys, found.rows, strict=True)
+            self._marked = {key: message for key, message in listed if key in self._marked and message.is_left}
         self._is_reading, self._found = False, found
         self._show()
 
