@@ -62,7 +62,7 @@ NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
     "pyspark": [(_spark_context, {"_gateway", "_jvm"})],
 }
 # Documented, whatever they look like.
-PUBLIC = {"_replace", "_asdict", "_fields", "_exit"}
+PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_exit"}
 
 
 def _is_private(name: str) -> bool:
