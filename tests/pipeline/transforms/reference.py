@@ -107,7 +107,8 @@ _RUNS = f"""
     select {_DAY.format("min(at_ms)")}, profile, server, ns, queue, any_value(state) as verdict,
         min(at_ms) as first_ms, max(at_ms) as last_ms, min(since_ms) as since_ms,
         arg_min(continues, at_ms) as continues, count(*) as samples,
-        first(depth order by at_ms) as first_depth, last(depth order by at_ms) as last_depth,
+        first(depth order by at_ms) as first_depth, first(since_depth order by at_ms) as since_depth,
+        last(depth order by at_ms) as last_depth,
         max(depth) as peak_depth, max(ready) as peak_ready,
         min(at_ms) filter (depth = top) as peak_ms, max(oldest_ready_age_ms) as peak_age_ms,
         sum(arrivals)::bigint as arrivals, sum(deletes)::bigint as deletes, sum(receives)::bigint as receives,
@@ -311,7 +312,7 @@ def summed(parts: list[Row]) -> Row:
         since_ms = created_ms or 0
     peak_depth, peak_ready = (greatest(run[name] for run in parts) for name in ("peak_depth", "peak_ready"))
     affected = {
-        "growing": minus(peak_depth, first["first_depth"]),
+        "growing": minus(peak_depth, first["first_depth"] if first["since_depth"] is None else first["since_depth"]),
         "stalled": greatest([peak_ready, greatest(run["expired"] for run in parts)]),
         "aged": peak_ready,
         "poisoned": greatest(run["poison"] for run in parts),
