@@ -147,23 +147,24 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
 
 def test_it_ends_with_its_producers_and_consumers() -> None:
     with _demo() as (process, url, server_pid), redis.Redis.from_url(url) as client:
-        assert eventually(lambda: client.exists("rsmq:orders:Q") == 1)
-        os.kill(_workload_of(process), signal.SIGKILL)
+        # The demo creates the queues before their producers and consumers begin.
+        assert eventually(lambda: client.exists("rsmq:orders:Q") == 1 and _workloads_of(process))
+        (workload,) = _workloads_of(process)
+        os.kill(workload, signal.SIGKILL)
         _, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, is_gone(server_pid)) == (2, True)
         ended = "rsmq-tui: the demo's producers and consumers have ended: exit status -9; restart rsmq-tui demo"
         assert err.splitlines()[-1] == ended
 
 
-def _workload_of(demo: Running) -> int:
-    """Return the process id of a demo's producers and consumers."""
+def _workloads_of(demo: Running) -> list[int]:
+    """Return the process ids of a demo's producers and consumers."""
     lines = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
-    (pid,) = (
+    return [
         int(pid)
         for pid, parent, *words in map(str.split, lines.splitlines())
         if parent == str(demo.pid) and "rsmq_tui.cli.demo.workload" in words
-    )
-    return pid
+    ]
 
 
 def test_another_server_at_its_address_gets_nothing() -> None:
