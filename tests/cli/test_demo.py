@@ -148,7 +148,7 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
 def test_it_ends_with_its_producers_and_consumers() -> None:
     with _demo() as (process, url, server_pid), redis.Redis.from_url(url) as client:
         # The demo creates the queues before their producers and consumers begin.
-        assert eventually(lambda: client.exists("rsmq:orders:Q") == 1 and _workloads_of(process))
+        assert eventually(lambda: client.exists("rsmq:orders:Q") == 1 and bool(_workloads_of(process)))
         (workload,) = _workloads_of(process)
         os.kill(workload, signal.SIGKILL)
         _, err = process.communicate(timeout=SECONDS_MAX)
