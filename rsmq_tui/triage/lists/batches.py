@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -13,10 +13,8 @@ from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, 
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
-from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
-from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, PlaceRange
 from rsmq_tui.triage.rsmq.batches import bodies_now
 from rsmq_tui.triage.undo import BatchUndo
@@ -50,16 +48,8 @@ class ListUndo(BatchUndo):
 
     note = PUT_BACK
 
-    def __init__(
-        self,
-        journal: Journal,
-        change: int,
-        already: Mapping[int, Sequence[tuple[int, int]]],
-        part: Part | None = None,
-    ) -> None:
-        super().__init__(journal, change, already, part)
-        # The place of the batch undone before: the items of the next one are beside it.
-        self._beside: PlaceRange | None = None
+    # The place of the batch undone before: the items of the next one are beside it.
+    _beside: PlaceRange | None = None
 
     def is_unsettled(self, entry: Entry) -> bool:
         """Return True also for items that may have come to a list."""

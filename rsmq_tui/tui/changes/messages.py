@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from rsmq_tui.monitor import Filter, Snapshot, parse_filter
-from rsmq_tui.monitor.text import UNKNOWN, count, date_clock, duration, plural, printable, short_clock, size
+from rsmq_tui.monitor.text import UNKNOWN, count, date_clock, plural, printable, size
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.triage.actions import reference
 from rsmq_tui.triage.change import Change, State
@@ -20,6 +20,7 @@ from rsmq_tui.triage.part import ChangedMessage, chosen_of
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.queue.columns import age, first_line
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import copy_text, label_table
 from rsmq_tui.tui.widgets.lines import TextLine
@@ -86,17 +87,13 @@ def _meaning(message: ChangedMessage, past: str) -> str:
 
 
 def _sent(message: ChangedMessage, context: _Context) -> Piece:
-    if message.sent_ms is None:
-        return UNKNOWN, "muted"
-    if context.clock_times:
-        return short_clock(message.sent_ms, context.at_ms), ""
-    return duration(max(0, context.at_ms - message.sent_ms)), ""
+    return age(message.sent_ms, context.at_ms, clock_times=context.clock_times)
 
 
 def _body(message: ChangedMessage, _: _Context) -> Piece:
     if message.start is None:
         return "not in the journal", "muted"
-    return message.start.decode("utf-8", "surrogateescape").lstrip().split("\n", 1)[0], ""
+    return first_line(message.start), ""
 
 
 _COLUMNS: tuple[Column[ChangedMessage, _Context], ...] = (

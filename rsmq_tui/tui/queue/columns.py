@@ -58,12 +58,22 @@ def _due(row: MessageRow, context: MessageContext) -> Piece:
     return (f"in {duration(wait_ms)}", "") if wait_ms > 0 else (f"{duration(-wait_ms)} ago", "")
 
 
-def _age(row: MessageRow, context: MessageContext) -> Piece:
-    if row.sent_ms is None:
+def age(sent_ms: int | None, at_ms: int, *, clock_times: bool) -> Piece:
+    """Return the age of a message at that time, or with ``clock_times`` when it was sent."""
+    if sent_ms is None:
         return UNKNOWN, "muted"
-    if context.clock_times:
-        return short_clock(row.sent_ms, context.at_ms), ""
-    return duration(max(0, context.at_ms - row.sent_ms)), ""
+    if clock_times:
+        return short_clock(sent_ms, at_ms), ""
+    return duration(max(0, at_ms - sent_ms)), ""
+
+
+def first_line(start: bytes) -> str:
+    """Return the first line with text of the start of a body."""
+    return start.decode("utf-8", "surrogateescape").lstrip().split("\n", 1)[0]
+
+
+def _age(row: MessageRow, context: MessageContext) -> Piece:
+    return age(row.sent_ms, context.at_ms, clock_times=context.clock_times)
 
 
 def _body(row: MessageRow, _: MessageContext) -> Piece:
@@ -71,7 +81,7 @@ def _body(row: MessageRow, _: MessageContext) -> Piece:
         return "no body: consumers skip it or fail", "alarm"
     if not row.preview and row.size:
         return f"{size(row.size)}: enter shows it", "muted"
-    return row.preview.decode("utf-8", "surrogateescape").lstrip().split("\n", 1)[0], ""
+    return first_line(row.preview), ""
 
 
 MESSAGE_COLUMNS: tuple[Column[MessageRow, MessageContext], ...] = (
