@@ -383,7 +383,7 @@ def _shown(diff: Diff) -> str:
 def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]) -> Violation | None:
     """Return what an undo left that nobody had touched since the change; ``before`` and ``after`` are of the undo.
 
-    ``taken`` are the places of messages that consumers have removed.
+    ``taken`` are the places of messages that consumers or other changes have removed.
     """
     action = undone.original.action
     moves = isinstance(action, actions.Move | actions.Redrive) and not isinstance(action, actions.Copy)
@@ -408,7 +408,7 @@ def not_brought_back(undone: Ask, before: State, after: State, taken: Set[Place]
             # What another change has put there under its id, such as a copy, is still there: the undo says so.
             continue
         if left is None and place in taken:
-            # An earlier undo, which did not come to its end, has put it back, and a consumer has taken it.
+            # An earlier undo, of a part or not to its end, has put it back, and somebody else has taken it.
             continue
         return Violation("undo brings back", f"{undone.title}: {place} is {after.messages.get(place)}, not {found}")
     return None

@@ -105,6 +105,12 @@ class Ask:
         """Whether it undoes a change; a redo, the undo of an undo, does not."""
         return self.undoes is not None and not self.undoes.is_undo
 
+    @property
+    def taken(self) -> set[Place]:
+        """The places of the messages that it has deleted or moved away."""
+        messages = ((place, both) for (what, place), both in self.effects.items() if what == "message")
+        return {place for place, (found, left) in messages if found is not None and left is None}
+
     def look(self, state: State, at_ms: int) -> None:
         """Add what lies there now to what the preview may have seen."""
         self.seen_ms = max(self.seen_ms, at_ms)

@@ -523,7 +523,9 @@ class Round:
         queues = {place[0] for what, place in undone.effects if what == "message"}
         if any((queue, b"vt") not in before.fields for queue in queues):
             return None
-        return laws.not_brought_back(undone, before, self.world.state, self.world.taken)
+        others = [ask for ask in self.asks if ask.original is not undone.original]
+        taken = set().union(self.world.taken, *(ask.taken for ask in others))
+        return laws.not_brought_back(undone, before, self.world.state, taken)
 
     def _check_taken(self) -> None:
         again = self.world.taken & self.world.state.messages.keys()

@@ -153,13 +153,16 @@ def test_what_was_ready_may_be_changed_after_the_clock_was_set_back_if_it_is_rea
 
 
 @pytest.mark.parametrize("is_taken", [False, True])
-def test_what_consumers_took_after_an_earlier_undo_need_not_come_back(is_taken: bool) -> None:
+def test_what_others_took_after_an_earlier_undo_need_not_come_back(is_taken: bool) -> None:
     place = "a", b"id"
     gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
     ask = Ask("operator 1", Delete(queue="a"), "every")
     ask.effects["message", place] = [Message(1.0, b"x", None, None), None]
+    other = Ask("operator 2", Move(queue="a", target="b"), "every")
+    if is_taken:
+        other.effects["message", place] = [Message(1.0, b"x", None, None), None]
 
-    found = not_brought_back(ask, gone, gone, {place} if is_taken else set())
+    found = not_brought_back(ask, gone, gone, other.taken)
 
     assert (found is None) is is_taken
 
