@@ -9,7 +9,7 @@ import pytest
 
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.rsmq import edits
-from rsmq_tui.triage.actions import Delete, DeleteQueue, Move, Requeue, SetAttributes, Undo
+from rsmq_tui.triage.actions import Delete, DeleteQueue, Move, Redrive, Requeue, SetAttributes, Undo
 from tests.chaos.__main__ import main
 from tests.chaos.laws import broken_by, not_brought_back
 from tests.chaos.model import LISTS, WORKING, A, Ask, Message, State
@@ -165,6 +165,21 @@ def test_what_others_took_after_an_earlier_undo_need_not_come_back(is_taken: boo
     found = not_brought_back(ask, gone, gone, other.taken)
 
     assert (found is None) is is_taken
+
+
+@pytest.mark.parametrize("part", [b"old", b"new", b"other"])
+def test_the_part_of_a_redrive_names_a_message_by_either_id(part: bytes) -> None:
+    nothing = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    before = nothing._replace(messages={("a", b"old"): Message(1.0, b"x", b"6", b"2")})
+    after = nothing._replace(messages={("b", b"new"): Message(9.0, b"x", None, None)})
+    ask = Ask("operator 1", Redrive(queue="a", target="b"), "every")
+    ask.look(before, 20_000)
+    assert broken_by(ask, before, after, 20_000) is None
+    undo = Ask("operator 1", Undo(queue="a", change=1, summary=""), "every", ask, part=frozenset([part]))
+
+    found = broken_by(undo, after, before, 20_000)
+
+    assert (found is None) is (part != b"other")
 
 
 @pytest.mark.parametrize("is_in_use", [False, True])
