@@ -72,6 +72,20 @@ async def test_the_title_says_how_many_times_the_deletes_would_do(source: Script
         )
 
 
+async def test_the_overview_and_the_title_say_how_many_messages_came_back(source: ScriptedSource) -> None:
+    async with opened(source, size=(240, 36)) as pilot:
+        flow, at_ms = Flow(sent=900, head_ms=START_MS), START_MS
+        for _ in range(130):
+            flow.move(sent=6, received=9, deleted=6)
+            at_ms += 1_000
+            source.snapshot_of({"orders": flow.row()}, at_ms)
+        await play(pilot, source, source.last)
+        words = "came back: consumers fail, or need longer than the vt of 30 s"
+        assert words in _line(pilot, "why")
+        await press(pilot, "enter")
+        assert words in _line(pilot, "title")
+
+
 async def test_facts_are_the_attributes_and_counters(source: ScriptedSource) -> None:
     async with opened(source, size=(160, 36)) as pilot:
         await _open(pilot, source, vt_s=15.5, delay_s=3, totalsent=88_121, totalrecv=90_000)

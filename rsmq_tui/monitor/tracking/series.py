@@ -150,6 +150,18 @@ class Sums(NamedTuple):
     whole: bool = True
 
 
+class Returns(NamedTuple):
+    """How many messages were received in the last ``span_ms``, and how many came back after that, at least.
+
+    A message comes back if it is not deleted before it is visible again: its consumer failed, gave it back, or needed
+    longer than the visibility timeout.
+    """
+
+    span_ms: int
+    received: int
+    back: int
+
+
 class Sample(NamedTuple):
     """A queue's counters at one moment."""
 
@@ -773,6 +785,33 @@ class Trend:
             if at < at_ms and (not found or found[-1].span_ms != at_ms - at):
                 found.append(Sums(at_ms - at, sent - one, received - other, at <= at_ms - span_ms))
         return found
+
+    def returns(self, name: str, span_ms: int = BUCKETS_MS) -> Returns | None:
+        """Return how many messages of an RSMQ queue came back in about the last ``span_ms``; None if it is not known.
+
+        What is ready, and was not ready before, was sent or came back. A delayed message that becomes due looks the
+        same, and all that were hidden at the beginning may be such, so that the number is a lower bound. It counts
+        since the last change of this program.
+        """
+        series = self.series.get(name)
+        if series is None or not self.times_ms:
+            return None
+        last_ms = self.times_ms[-1]
+        from_ms = max((last_ms - span_ms, *(series.changed_ms or ())))
+        samples = series.between(from_ms - 1, last_ms + 1)
+        if not samples:
+            return None
+        now = first = samples[-1]
+        back = 0
+        for sample in reversed(samples):
+            if sample.totalsent > first.totalsent or sample.totalrecv > first.totalrecv:
+                # It was created again meanwhile.
+                break
+            first = sample
+            # Without those that came back, what was there and was sent, and is not ready now, was received once.
+            once = sample.depth + now.totalsent - sample.totalsent - now.ready
+            back = max(back, now.totalrecv - sample.totalrecv - once)
+        return Returns(now.at_ms - first.at_ms, now.totalrecv - first.totalrecv, back)
 
     def day_of(self, name: str) -> Iterator[QueuePoint]:
         """Iterate over a queue's buckets of a day, oldest first; over those of an hour, if no more is kept of it."""

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate
-from rsmq_tui.monitor.tracking.series import Rates, Sample
+from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate, seconds
+from rsmq_tui.monitor.tracking.series import Rates, Sample, Trend
 from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
@@ -30,6 +30,8 @@ _FALLS_MIN = 3
 _BEGINS = 3.5
 # In what time it would be good to drain a queue.
 SOON_S = 600
+# So many messages, and this share of those that were received, have to come back to be worth words.
+_RETURNED_MIN, _RETURNED_SHARE = 5, 0.01
 # Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
 _TELLING_S = 0.1
 _MORE = 1.05
@@ -575,6 +577,15 @@ def needed_deletes(queue: QueueState, rates: Rates | None) -> str:
     if keeps_up < _MORE:
         return f"needs {drains:.1f}x the deletes {soon}"
     return f"needs {keeps_up:.1f}x the deletes to keep up, {drains:.1f}x {soon}"
+
+
+def returned(queue: QueueState, trend: Trend) -> str:
+    """Return how many of the received messages came back, and what that means; empty if it is few or not known."""
+    returns = trend.returns(queue.name) if kind_named(queue.kind).counts_receives else None
+    if returns is None or returns.back < max(_RETURNED_MIN, _RETURNED_SHARE * returns.received):
+        return ""
+    of_all = f"{count(returns.back)} or more of {count(returns.received)} received in {duration(returns.span_ms)}"
+    return f"{of_all} came back: consumers fail, or need longer than the vt of {seconds(queue.vt_s)}"
 
 
 def _by(changed: str) -> str:

@@ -17,6 +17,7 @@ from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import SamplesFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
 from rsmq_tui.monitor.tracking.series import TREND_MS
+from rsmq_tui.monitor.tracking.verdicts import returned
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.links import Link
@@ -518,6 +519,8 @@ class OverviewScreen(DashboardScreen):
             sign = "◌" if part.link.failure is None else "✗"
             pieces.append((f"{sign} {stale_words(part, self.dashboard)} · ", "alarm"))
         pieces.append((words, "muted" if is_stale else ""))
+        if back := returned(queue, part.trend):
+            pieces.append((f"; {back}", "muted" if is_stale else "strong"))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)

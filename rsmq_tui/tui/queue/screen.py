@@ -46,7 +46,7 @@ from rsmq_tui.monitor.text import (
 )
 from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import drain_rates
+from rsmq_tui.monitor.tracking.verdicts import drain_rates, returned
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeStatus
@@ -74,7 +74,7 @@ _GONE = "this queue is gone: it was deleted or lost, or another namespace is sho
 
 
 def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
-    """Return the queue's name, its verdict and the reason, and how many deletes it needs."""
+    """Return the queue's name, its verdict and the reason, how many deletes it needs, and what came back."""
     pieces: list[Piece] = [(" ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
@@ -84,6 +84,8 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
         rates = None if recent is None else drain_rates(recent, state.rates)
         if more := needed_deletes(state, rates):
             pieces.append((f"; {more}, at the rates of {'1 min' if rates is recent else '10 s'}", "strong"))
+        if back := returned(state, snapshot.trend):
+            pieces.append((f"; {back}", "strong"))
     elif snapshot.link.fresh_at_s is not None:
         pieces.append((f"   {_GONE}", "alarm"))
     return pieces
