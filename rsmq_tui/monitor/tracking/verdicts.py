@@ -6,10 +6,11 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, pairwise
-from math import inf, sqrt
+from itertools import accumulate, chain, pairwise
+from math import sqrt
+from operator import sub
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -131,13 +132,9 @@ class Thresholds:
         return ", ".join(parts)
 
 
-def _largest_fall(depths: Iterable[float]) -> float:
+def _largest_fall(depths: Sequence[float]) -> float:
     """Return by how much a queue fell at most from one depth to a later one."""
-    highest, fall = -inf, 0.0
-    for depth in depths:
-        highest = max(highest, depth)
-        fall = max(fall, highest - depth)
-    return fall
+    return max(map(sub, accumulate(depths, max), depths), default=0.0)
 
 
 class Growth(NamedTuple):
