@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.poller import LivePoller, Source
-from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, needed_deletes, outlook, reason
 from rsmq_tui.protocol import PageRequest
 

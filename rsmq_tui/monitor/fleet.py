@@ -6,7 +6,7 @@ from itertools import chain, groupby
 
 from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.monitor.tracking.series import TOTALS_COARSE_MS, TotalsPoint, Trend
+from rsmq_tui.monitor.tracking.trend import TOTALS_COARSE_MS, TotalsPoint, Trend
 from rsmq_tui.protocol.kinds import kind_of
 
 _POINT_MS = 1_000

@@ -8,7 +8,8 @@ from operator import is_not
 from typing import NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.monitor.tracking.series import FlightTimes, Rates, Trend
+from rsmq_tui.monitor.tracking.series import FlightTimes, Rates
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.model import Changes, QueueState
 from rsmq_tui.monitor.poller import SamplesFirst
-from rsmq_tui.monitor.tracking.series import Trend
+from rsmq_tui.monitor.tracking.trend import Trend
 
 # A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.series import Moment
+from rsmq_tui.monitor.tracking.sampler import Moment
 from tests.monitor.rows import START_MS, Scripted
 
 MOMENT = Moment(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})

@@ -11,7 +11,8 @@ import redis
 
 from rsmq_tui.monitor import LivePoller
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, flight_times
-from rsmq_tui.monitor.tracking.series import MARK_MS, FlightLog, FlightTimes, QueueSeries, Sample, Sums, Trend
+from rsmq_tui.monitor.tracking.series import MARK_MS, FlightLog, FlightTimes, QueueSeries, Sample
+from rsmq_tui.monitor.tracking.trend import Sums, Trend
 from rsmq_tui.protocol import Flight, QueueReader, Rsmq, make_id
 from rsmq_tui.protocol.rsmq.scripts import FLIGHTS_MAX
 from tests.protocol.keyspace import now_ms, plant

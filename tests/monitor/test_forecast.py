@@ -19,7 +19,8 @@ from rsmq_tui.monitor.tracking.forecast import (
     limit_words,
 )
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.series import QueueSeries, Sample, Trend
+from rsmq_tui.monitor.tracking.series import QueueSeries, Sample
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.status import ServerInfo
 from tests.monitor.list_rows import ListFlow
 from tests.monitor.rows import START_MS, Flow, Scripted

@@ -18,7 +18,8 @@ import redis
 from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
-from rsmq_tui.monitor.tracking.series import Moment, Sums
+from rsmq_tui.monitor.tracking.sampler import Moment
+from rsmq_tui.monitor.tracking.trend import Sums
 from rsmq_tui.protocol import Flight, QueueReader, Rsmq
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.memories import MOMENT, began, run

@@ -36,7 +36,7 @@ import sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.series import Moment
+from rsmq_tui.monitor.tracking.sampler import Moment
 
 memory, names = Memory(Path(sys.argv[1]), "x"), [f"q{number}" for number in range(2000)]
 for slot in range(100_000):
@@ -71,7 +71,7 @@ import json, resource, sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.series import Moment
+from rsmq_tui.monitor.tracking.sampler import Moment
 
 memory, told = Memory(Path(sys.argv[1]), "x"), []
 names = [str(hash((number, "name"))) for number in range(5000)]

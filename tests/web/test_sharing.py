@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from rsmq_tui.monitor import Link, Snapshot
-from rsmq_tui.monitor.tracking.series import FlightTimes, Trend
+from rsmq_tui.monitor.tracking.series import FlightTimes
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol import failure_of
 from rsmq_tui.web.hub import Hub, HubFeed, SnapshotReceiver, SnapshotSender
 from tests.monitor.memories import began

@@ -15,7 +15,7 @@ from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.monitor.tracking.series import Trend
+from rsmq_tui.monitor.tracking.trend import Trend
 
 
 def labels_of(places: Iterable[Place], known: Mapping[Place, str] | None = None) -> dict[Place, str]:

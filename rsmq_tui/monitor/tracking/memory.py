@@ -25,23 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rsmq_tui.monitor.heap import give_back
-from rsmq_tui.monitor.tracking.sampler import Sampler
-from rsmq_tui.monitor.tracking.series import (
-    BUCKETS_MS,
-    COARSE_MS,
-    COUNTERS,
-    DAY_BUCKET_MS,
-    DAY_MS,
-    DAY_VALUES,
-    MARK_MS,
-    MARKS,
-    UNKNOWN,
-    DayBucket,
-    EarlierRun,
-    FlightTimes,
-    Moment,
-    TotalsPoint,
-)
+from rsmq_tui.monitor.tracking.sampler import EarlierRun, Moment, Sampler
+from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, COUNTERS, MARK_MS, MARKS, UNKNOWN, FlightTimes
+from rsmq_tui.monitor.tracking.trend import DAY_BUCKET_MS, DAY_MS, DAY_VALUES, DayBucket, TotalsPoint
 
 if TYPE_CHECKING:
     import sqlite3

@@ -5,26 +5,18 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import fsum, inf
 from operator import itemgetter
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
-from rsmq_tui.monitor.tracking.series import (
-    COUNTERS,
-    NO_SAMPLE,
-    TREND_MS,
-    UNKNOWN,
-    EarlierRun,
-    Moment,
-    TotalsPoint,
-    Trend,
-)
+from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.trend import DayBucket, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
 from rsmq_tui.protocol.due_times import DueTimes
@@ -191,6 +183,45 @@ class _PollInProgress:
     # The states of that many queues, the first ones, are those of this poll.
     updated: int = 0
     has_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a sampler knows at ``at_ms``, to be kept for another run.
+
+    ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
+    tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
+    are flat arrays, because thousands of small objects would start the garbage collector. ``flights`` are the samples
+    of messages in flight since the moment before, by queue. ``changes`` are the times, of the last hour, of the polls
+    that a change of this program may have affected, by queue. ``day`` is the last bucket of what is older than an hour.
+    """
+
+    at_ms: int
+    names: list[str]
+    counters: "list[array[float]]"
+    totals: list[TotalsPoint]
+    numbers: "array[int]"
+    more: dict[str, Any]
+    flights: dict[str, list[FlightTimes]] = field(default_factory=dict)
+    changes: dict[str, list[int]] = field(default_factory=dict)
+    day: DayBucket | None = None
+
+
+class EarlierRun(NamedTuple):
+    """What an earlier run kept, until the moment ``last``.
+
+    ``counters`` are those of ``names``, queue by queue, as ``QueueSeries`` has them. Their last bucket is just after
+    ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
+    time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are
+    all samples of the hour, oldest first. ``day`` is what is older than the hour, oldest first.
+    """
+
+    last: Moment
+    times_ms: list[int]
+    names: list[str]
+    counters: "array[float]"
+    marks: "array[float]"
+    day: list[DayBucket]
 
 
 class Sampler:

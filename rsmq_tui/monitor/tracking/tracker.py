@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
-from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Reference, Sample, Trend
+from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Sample
+from rsmq_tui.monitor.tracking.trend import Reference, Trend
 from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from
 from rsmq_tui.protocol import Row
 

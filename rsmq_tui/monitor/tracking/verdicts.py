@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate, seconds
-from rsmq_tui.monitor.tracking.series import Rates, Sample, Trend
+from rsmq_tui.monitor.tracking.series import Rates, Sample
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.

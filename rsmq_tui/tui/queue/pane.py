@@ -11,7 +11,8 @@ from textual.content import Content
 from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueState, Snapshot
 from rsmq_tui.monitor.text import clock, count, plural, printable
-from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes, Trend
+from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext

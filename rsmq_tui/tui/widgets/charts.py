@@ -9,7 +9,7 @@ from textual.strip import Strip
 from rsmq_tui.charts.drawing import bar_rows, line_chart, sparklines
 from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor.text import compact, rate, shown_zone
-from rsmq_tui.monitor.tracking.series import QueuePoint, TotalsPoint
+from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
 _LEAST_SPAN_MS = 60_000

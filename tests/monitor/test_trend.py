@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.tracking import series
-from rsmq_tui.monitor.tracking.series import (
-    BUCKET_MS,
-    BUCKETS,
-    COARSE_BUCKETS,
-    COARSE_MS,
-    DAY_BUCKET_MS,
-    DAY_BUCKETS,
-)
+from rsmq_tui.monitor.tracking import trend as trends
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_MS
+from rsmq_tui.monitor.tracking.trend import COARSE_BUCKETS, DAY_BUCKET_MS, DAY_BUCKETS
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -290,7 +284,7 @@ def test_without_charts_nothing_but_the_hour_of_each_queue_is_kept() -> None:
 
 
 def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "DAY_QUEUES", 2)
+    monkeypatch.setattr(trends, "DAY_QUEUES", 2)
     watched, names = Scripted(), ["a", "b", "c"]
     for seen in (["a", "b"], ["c", "b"]):
         watched.sampler.sample_first(seen)
