@@ -55,7 +55,7 @@ def open_dashboard(
     the alerts (see ``RsmqApp``); ``controls`` are those of a demo; ``tour`` starts its tour.
     """
     kept = None if folder is not None or options.no_memory else state_folder()
-    sites = _sites(profiles, folder, kept and kept / "memory")
+    servers = _servers(profiles, folder, kept and kept / "memory")
     if not has_screen():
         words = "the dashboard needs a terminal; --plain prints it as lines, and `rsmq-tui snapshot` as JSON"
         print(f"rsmq-tui: {words}", file=sys.stderr)
@@ -63,7 +63,7 @@ def open_dashboard(
     with _recording(options.record) as recording:
         analysis = _analysis_at(options.analysis)
         app = RsmqApp(
-            sites,
+            servers,
             recording=recording,
             events=partial(_events, folder),
             alerts=alerts,
@@ -112,8 +112,8 @@ def _recording(out: str | None) -> Iterator["Recorder | None"]:
             )
 
 
-def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None = None) -> list[WatchedServer]:
-    """Make a site of each place of each profile.
+def _servers(profiles: Sequence[Profile], folder: Path | None, memory: Path | None = None) -> list[WatchedServer]:
+    """Return a watched server for each place of each profile.
 
     ``folder`` is for the journal, ``memory`` for what is kept across restarts; None for nothing.
     """
@@ -122,7 +122,7 @@ def _sites(profiles: Sequence[Profile], folder: Path | None, memory: Path | None
             _source(place, name, memory, folder),
             place=name,
             name=place.profile.name,
-            server=place.server,
+            address=place.server,
             ns=place.ns,
             colour=place.profile.colour,
             triage=partial(_service, place, folder),

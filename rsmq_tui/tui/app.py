@@ -207,7 +207,7 @@ class RsmqApp(App[None]):
         self._has_tour = tour
         self._first_wait_s = first_wait_s
         self._has_first = asyncio.Event()
-        self._fleet = Fleet(tuple(site.place for site in given))
+        self._fleet = Fleet(tuple(server.place for server in given))
         self._start_events = events
         self._event_problems: Mapping[str, str] = {}
         self._start_alerts = alerts
@@ -241,7 +241,9 @@ class RsmqApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """Start on the overview, or on the history screen if no server is watched."""
         analysis = self.dashboard.analysis
-        return make_screen("overview") if self.dashboard.sites or analysis is None else make_screen("history", analysis)
+        return (
+            make_screen("overview") if self.dashboard.servers or analysis is None else make_screen("history", analysis)
+        )
 
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
@@ -311,10 +313,10 @@ class RsmqApp(App[None]):
         """Start polling, and let the first frame have the first numbers if they come soon."""
         if self.dashboard.replay is not None:
             return
-        sites = self.dashboard.sites
-        for site in sites:
-            self._poll(site, is_alone=len(sites) == 1)
-        if sites and self._first_wait_s:
+        servers = self.dashboard.servers
+        for server in servers:
+            self._poll(server, is_alone=len(servers) == 1)
+        if servers and self._first_wait_s:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._has_first.wait(), self._first_wait_s)
 
@@ -344,7 +346,7 @@ class RsmqApp(App[None]):
         if self._alerts is not None:
             await asyncio.to_thread(self._alerts.close, _ALERTS_END_S)
         # A failure to close one must not leave the others open.
-        await asyncio.gather(*(site.aclose() for site in self.dashboard.all_sites), return_exceptions=True)
+        await asyncio.gather(*(server.aclose() for server in self.dashboard.all_servers), return_exceptions=True)
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
@@ -513,25 +515,25 @@ class RsmqApp(App[None]):
         if place is None:
             self.notify(NO_SERVER, severity="warning", markup=False)
             return
-        site = self.dashboard.site(place)
-        if not site.kind.has_namespaces:
-            # Use the site of the same server with namespaces.
-            others = (other for other in self.dashboard.sites if other.name == site.name)
+        server = self.dashboard.server(place)
+        if not server.kind.has_namespaces:
+            # Use the part of the same profile that has namespaces.
+            others = (other for other in self.dashboard.servers if other.name == server.name)
             beside = [other for other in others if other.kind.has_namespaces]
             if len(beside) != 1:
-                words = f"{site.kind.label} are in no namespace: select an RSMQ queue first"
+                words = f"{server.kind.label} are in no namespace: select an RSMQ queue first"
                 self.notify(words, severity="warning", markup=False)
                 return
-            (site,) = beside
+            (server,) = beside
         # Without ``open``, because this screen returns the chosen namespace.
-        self.push_screen(make_screen("namespaces", site.source), partial(self._switch, site))
+        self.push_screen(make_screen("namespaces", server.source), partial(self._switch, server))
 
     def action_server(self) -> None:
         """Show the server of the queue under the cursor, or the first one."""
         screen = self.screen
-        if isinstance(screen, DashboardScreen) and "server" not in screen.WHERE and self.dashboard.sites:
+        if isinstance(screen, DashboardScreen) and "server" not in screen.WHERE and self.dashboard.servers:
             place = screen.chosen_place
-            self.dashboard.navigation.open("server", self.dashboard.sites[0].place if place is None else place)
+            self.dashboard.navigation.open("server", self.dashboard.servers[0].place if place is None else place)
 
     def action_copy_link(self) -> None:
         """Copy the address of what is shown; in a terminal, copy a command that shows it."""
@@ -545,15 +547,15 @@ class RsmqApp(App[None]):
         """Pause or resume polling."""
         if self.dashboard.snapshot is not None:
             paused = not self.dashboard.snapshot.paused
-            for site in self.dashboard.sites:
-                site.source.set_paused(paused)
+            for server in self.dashboard.servers:
+                server.source.set_paused(paused)
 
     def action_refresh_now(self) -> None:
         """Poll now, and sort or search again."""
         if isinstance(self.screen, DashboardScreen):
             self.screen.rest()
-        for site in self.dashboard.sites:
-            site.source.wake()
+        for server in self.dashboard.servers:
+            server.source.wake()
 
     def action_time(self) -> None:
         """Show times as ages, as clock times in UTC, or as clock times in the user's time zone."""
@@ -618,9 +620,9 @@ class RsmqApp(App[None]):
         for screen in self._screens:
             screen.tell_change(status)
 
-    def _switch(self, site: WatchedServer, ns: str | None) -> None:
+    def _switch(self, server: WatchedServer, ns: str | None) -> None:
         if ns is not None:
-            site.switch(ns)
+            server.switch(ns)
 
     def _quit(self, return_code: int = 0) -> None:
         if self._quitting is not None and return_code == _HUNG_UP:
@@ -650,11 +652,11 @@ class RsmqApp(App[None]):
         await self.dashboard.follow_replay(replay)
 
     @work(group="poll")
-    async def _poll(self, site: WatchedServer, *, is_alone: bool) -> None:
+    async def _poll(self, server: WatchedServer, *, is_alone: bool) -> None:
         is_recovered = False
-        async for snapshot in site.source.snapshots():
+        async for snapshot in server.source.snapshots():
             if self.dashboard.recording is not None:
-                self.dashboard.recording.add(snapshot, site.name, site.source.thresholds)
+                self.dashboard.recording.add(snapshot, server.name, server.source.thresholds)
             self.dashboard.show_live(snapshot if is_alone else self._fleet.combine(snapshot))
             # Rich keeps the last 16,384 texts with signs like … that were cut; most are never painted again.
             Segment._split_cells.cache_clear()
@@ -666,11 +668,11 @@ class RsmqApp(App[None]):
                 # Its imports in another thread would delay the first paint.
                 self.call_after_refresh(self._start_watching)
                 self._start_tour()
-            self._record_events(snapshot, site)
-            self._apply_alerts(snapshot, site)
+            self._record_events(snapshot, server)
+            self._apply_alerts(snapshot, server)
             if not is_recovered and snapshot.link.failure is None:
                 is_recovered = True
-                self.dashboard.changes.recover(site, snapshot.server)
+                self.dashboard.changes.recover(server, snapshot.server)
 
     def _enable_gc(self) -> None:
         """Enable the garbage collector, which is disabled until the first snapshot is shown."""
@@ -714,10 +716,10 @@ class RsmqApp(App[None]):
         events = self.dashboard.events
         return set() if events is None else events.muted(snapshot)
 
-    def _record_events(self, snapshot: Snapshot, site: WatchedServer) -> None:
+    def _record_events(self, snapshot: Snapshot, server: WatchedServer) -> None:
         events = self.dashboard.events
         if events is not None:
-            events.observe(snapshot, site.source)
+            events.observe(snapshot, server.source)
             self._event_problems = self._tell_problems(events.problems, self._event_problems)
 
     def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
@@ -727,8 +729,8 @@ class RsmqApp(App[None]):
                 self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
         return problems
 
-    def _apply_alerts(self, snapshot: Snapshot, site: WatchedServer) -> None:
+    def _apply_alerts(self, snapshot: Snapshot, server: WatchedServer) -> None:
         alerts = self._alerts
         if alerts is not None:
-            alerts.apply(snapshot, site.source.thresholds, site.name)
+            alerts.apply(snapshot, server.source.thresholds, server.name)
             self._alert_problems = self._tell_problems(alerts.problems, self._alert_problems)

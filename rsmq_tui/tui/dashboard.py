@@ -99,7 +99,7 @@ class Navigation:
 class _Behind(NamedTuple):
     """The state from before a replay was opened; its servers are still polled."""
 
-    sites: Sequence[WatchedServer]
+    servers: Sequence[WatchedServer]
     by_place: Mapping[str, WatchedServer]
     floor: int
 
@@ -117,7 +117,7 @@ class Dashboard:
     def __init__(
         self,
         app: App[Any],
-        sites: Sequence[WatchedServer],
+        servers: Sequence[WatchedServer],
         *,
         show: Callable[[Snapshot | None], None],
         tell_change: Callable[[ChangeStatus | None], None],
@@ -135,7 +135,7 @@ class Dashboard:
         # None until the first numbers are shown, and if there is no tour.
         self.tour: Tour | None = None
         self._expected = expected
-        self.sites = sites
+        self.servers = servers
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
         self.replay = replay
@@ -149,7 +149,7 @@ class Dashboard:
         self._show_zone()
         self.snapshot: Snapshot | None = None
         self._show = show
-        self._by_place: Mapping[str, WatchedServer] = {site.place: site for site in sites}
+        self._by_place: Mapping[str, WatchedServer] = {server.place: server for server in servers}
         self._behind: _Behind | None = None
         self._live: Snapshot | None = None
         self._problems_shown = 0
@@ -196,16 +196,16 @@ class Dashboard:
             self._warn(f"your choices cannot be kept in {path}: {why}; they last until you quit")
 
     @property
-    def all_sites(self) -> Sequence[WatchedServer]:
-        """All sites that must be closed on exit, also those behind a replay."""
-        return self.sites if self._behind is None else (*self.sites, *self._behind.sites)
+    def all_servers(self) -> Sequence[WatchedServer]:
+        """All servers that must be closed on exit, also those behind a replay."""
+        return self.servers if self._behind is None else (*self.servers, *self._behind.servers)
 
     @property
     def can_change(self) -> bool:
         """Whether queues of any server may be changed."""
-        return any(site.can_change for site in self.sites)
+        return any(server.can_change for server in self.servers)
 
-    def site(self, place: str) -> WatchedServer:
+    def server(self, place: str) -> WatchedServer:
         """Return the server of that place; raises ``LookupError``."""
         return self._by_place[place]
 
@@ -242,7 +242,7 @@ class Dashboard:
             return False
         replay.player.close()
         floor, self._behind, self.replay = navigation.floor, None, None
-        self.sites, self._by_place, navigation.floor = behind.sites, behind.by_place, behind.floor
+        self.servers, self._by_place, navigation.floor = behind.servers, behind.by_place, behind.floor
         self._take(self._live)
         navigation.close_above(floor - 1)
         return True
@@ -253,7 +253,7 @@ class Dashboard:
             if self.replay is not replay:
                 return
             if replay.follow():
-                self._show_sites(replay)
+                self._show_servers(replay)
             self._take(snapshot)
             self._tell_problems(replay)
             if queue is not None:
@@ -298,8 +298,8 @@ class Dashboard:
             replay.player.close()
             self._warn("this is a replay" if self.replay else "a change is running: open the history after it")
             return
-        self._behind = _Behind(self.sites, self._by_place, self.navigation.floor)
-        self._show_sites(replay)
+        self._behind = _Behind(self.servers, self._by_place, self.navigation.floor)
+        self._show_servers(replay)
         self.replay = replay
         self._problems_shown = 0
         self._take(None)
@@ -307,10 +307,10 @@ class Dashboard:
         self.navigation.floor = len(self._app.screen_stack)
         _: Worker[None] = self._app.run_worker(partial(self.follow_replay, replay, queue), group="poll")
 
-    def _show_sites(self, replay: "ReplaySession") -> None:
-        self.sites = replay.sites
-        # Screens behind the replay may still ask for their own site.
-        self._by_place = {**self._by_place, **replay.sites_by_label}
+    def _show_servers(self, replay: "ReplaySession") -> None:
+        self.servers = replay.servers
+        # Screens behind the replay may still ask for their own server.
+        self._by_place = {**self._by_place, **replay.servers_by_label}
 
     def open_shown(self, server: str, names: Callable[[str], Container[str | None]]) -> bool:
         """Open a queue of one of the given servers and namespaces, above the current screen.
@@ -331,7 +331,7 @@ class Dashboard:
 
         It is not done before its server has been polled.
         """
-        places = [site.place for site in self.sites]
+        places = [server.place for server in self.servers]
         if link.server and link.server not in places:
             return True, f"the link is for {printable(link.server, 60)}, which is not among the servers here"
         if link.at_ms is not None and self.replay is None:

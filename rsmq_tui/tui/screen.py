@@ -135,10 +135,10 @@ class DashboardScreen(Screen[None]):
 
         While the outcome of a change says that the key undoes it, that is its server, wherever the cursor is.
         """
-        if (site := self.dashboard.changes.site_to_undo) is not None:
-            return site, None
+        if (server := self.dashboard.changes.server_to_undo) is not None:
+            return server, None
         place = self.chosen_place
-        return None if place is None else (self.dashboard.site(place), None)
+        return None if place is None else (self.dashboard.server(place), None)
 
     def action_undo(self) -> None:
         """Preview the undo of the last change."""
@@ -214,17 +214,17 @@ class DashboardScreen(Screen[None]):
     @property
     def can_change(self) -> bool:
         """Whether the queues that this screen shows may be changed."""
-        return self.dashboard.can_change if self.place is None else self.site.can_change
+        return self.dashboard.can_change if self.place is None else self.server.can_change
 
     @property
     def usable(self) -> Usable:
         """The available keys."""
-        sites = self.dashboard.sites if self.place is None else (self.site,)
+        servers = self.dashboard.servers if self.place is None else (self.server,)
         return Usable(
             self.can_change,
             self.dashboard.replay is None,
             not self.app.is_web,
-            frozenset(site.kind.name for site in sites),
+            frozenset(server.kind.name for server in servers),
             demo=self.dashboard.controls is not None,
         )
 
@@ -243,9 +243,9 @@ class DashboardScreen(Screen[None]):
         """Return the address of what this screen shows: that of the ``page`` with a link, or else a command."""
         from shlex import join  # noqa: PLC0415 - not before the first paint
 
-        sites, replay, link = self.dashboard.sites, self.dashboard.replay, self.link
+        servers, replay, link = self.dashboard.servers, self.dashboard.replay, self.link
         link = link._replace(
-            server=link.server if link.queue and len(sites) > 1 else "",
+            server=link.server if link.queue and len(servers) > 1 else "",
             at_ms=None if replay is None else replay.position_ms,
         )
         if page:
@@ -253,7 +253,7 @@ class DashboardScreen(Screen[None]):
         words = ["rsmq-tui"]
         if replay is not None:
             words += ["replay", replay.label]
-        elif names := list(dict.fromkeys(site.name for site in sites if site.name)):
+        elif names := list(dict.fromkeys(server.name for server in servers if server.name)):
             words += ["--profile", ",".join(names)]
         return join([*words, "--open", str(link)] if str(link) else words)
 
@@ -281,9 +281,9 @@ class DashboardScreen(Screen[None]):
             self.app.push_screen(form)
 
     @property
-    def site(self) -> WatchedServer:
+    def server(self) -> WatchedServer:
         """The server that this screen shows; raises ``LookupError`` if it shows several."""
-        return self.dashboard.site(self.place or "")
+        return self.dashboard.server(self.place or "")
 
     def receive_snapshot(self, snapshot: Snapshot | None) -> None:
         """Take the last snapshot, and show it if this screen is active."""
@@ -348,7 +348,7 @@ class DashboardScreen(Screen[None]):
     def _named(self, status: ChangeStatus) -> ChangeStatus:
         """Name the queue in an outcome that is shown on the screen of another queue."""
         own, aims = self.chosen_queue, status.aims
-        if own is None or len(aims) != 1 or (aims[0].site is self.site and aims[0].queue == own[2]):
+        if own is None or len(aims) != 1 or (aims[0].server is self.server and aims[0].queue == own[2]):
             return status
         return replace(status, words=f"{printable(aims[0].queue, 60)}: {status.words}")
 

@@ -19,14 +19,14 @@ from tests.hostile.terminal import Terminal
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[WatchedServer]:
-    """The sites that the app was made with; it ends at once."""
+    """The servers that the app was made with; it ends at once."""
     found: list[WatchedServer] = []
 
     class App:
         return_code = 0
 
-        def __init__(self, sites: Sequence[WatchedServer], **values: Any) -> None:
-            found.extend(sites)
+        def __init__(self, servers: Sequence[WatchedServer], **values: Any) -> None:
+            found.extend(servers)
 
         def run(self) -> None:
             return None
@@ -53,22 +53,22 @@ def test_read_only_by_option_and_by_environment(
     if value is not None:
         monkeypatch.setenv("RSMQ_TUI_READ_ONLY", value)
     assert main(["-r", "redis://localhost:1", *arguments]) == 0
-    (site,) = given
-    assert site.read_only is read_only
-    assert site.triage.read_only is read_only
+    (server,) = given
+    assert server.read_only is read_only
+    assert server.triage.read_only is read_only
 
 
 def test_the_journal_is_in_the_state_folder(given: list[WatchedServer], tmp_path: Path) -> None:
     main(["-r", "redis://localhost:1", "--ns", "jobs"])
-    (site,) = given
-    assert (site.place, site.name, site.colour) == ("", "", None)
-    triage = site.triage
+    (server,) = given
+    assert (server.place, server.name, server.colour) == ("", "", None)
+    triage = server.triage
     assert triage.folder == tmp_path / "rsmq-tui"
     assert triage.ns == "jobs"
     assert not triage.folder.exists()
 
 
-def test_each_namespace_of_each_profile_is_a_site(given: list[WatchedServer], tmp_path: Path) -> None:
+def test_each_namespace_of_each_profile_is_watched(given: list[WatchedServer], tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("""
         [profiles.prod]
@@ -80,12 +80,12 @@ def test_each_namespace_of_each_profile_is_a_site(given: list[WatchedServer], tm
         read_only = true
     """)
     assert main(["--config", str(config), "--profile", "prod,test"]) == 0
-    assert [(site.place, site.name, site.colour, site.read_only) for site in given] == [
+    assert [(server.place, server.name, server.colour, server.read_only) for server in given] == [
         ("prod jobs", "prod", "#ff0000", False),
         ("prod mail", "prod", "#ff0000", False),
         ("test", "test", None, True),
     ]
-    assert [(site.triage.ns, site.triage.profile) for site in given] == [
+    assert [(server.triage.ns, server.triage.profile) for server in given] == [
         ("jobs", "prod"),
         ("mail", "prod"),
         ("rsmq", "test"),
@@ -112,7 +112,7 @@ def test_the_last_hour_is_kept_beside_the_journal(
     """)
     config.chmod(0o600)
     main(["--config", str(config), "--profile", "a,b", *arguments])
-    kept = [vars(site.source)["_memory"] for site in given]
+    kept = [vars(server.source)["_memory"] for server in given]
     folder = tmp_path / "rsmq-tui" / "memory"
 
     assert not folder.exists()
@@ -237,7 +237,7 @@ def test_nothing_that_only_changes_need_is_loaded_before_the_first_paint() -> No
         (["--profile", "none", "--lists", "a"], ["none", "none lists"]),
     ],
 )
-def test_the_lists_of_a_profile_are_a_site(
+def test_the_lists_of_a_profile_are_watched(
     given: list[WatchedServer], tmp_path: Path, arguments: list[str], places: list[str]
 ) -> None:
     config = tmp_path / "config.toml"
@@ -247,9 +247,11 @@ def test_the_lists_of_a_profile_are_a_site(
         '[profiles.none]\nhost = "three"\n'
     )
     assert main(["--config", str(config), *arguments]) == 0
-    assert [site.place for site in given] == places
+    assert [server.place for server in given] == places
     lists = [
-        site for site in given if site.title("(lists)") == site.place and site.place.endswith(("lists", "(lists)"))
+        server
+        for server in given
+        if server.title("(lists)") == server.place and server.place.endswith(("lists", "(lists)"))
     ]
     assert len(lists) == (len(places) > 1)
     if places[0] == "one":

@@ -39,8 +39,8 @@ def started(monkeypatch: pytest.MonkeyPatch, zones: list[str]) -> list[ReplaySes
     class App:
         return_code = 0
 
-        def __init__(self, sites: object, *, replay: ReplaySession, zone: object, **options: object) -> None:
-            assert sites is replay.sites
+        def __init__(self, servers: object, *, replay: ReplaySession, zone: object, **options: object) -> None:
+            assert servers is replay.servers
             found.append(replay)
             zones.append(str(zone))
 

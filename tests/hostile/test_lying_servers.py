@@ -41,7 +41,7 @@ async def _beside(good: str, bad: str) -> AsyncIterator[Dashboard]:
     """The dashboard on a good server, and on a bad one with its lists."""
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "journal"
-        sites = [
+        servers = [
             WatchedServer(
                 LivePoller(QueueReader(url, timeout_s=_TIMEOUT_S), interval_s=0.1, place=place),
                 place=place,
@@ -52,12 +52,12 @@ async def _beside(good: str, bad: str) -> AsyncIterator[Dashboard]:
             for place, url in (("good", good), ("bad", bad))
         ]
         lists = ListReader(bad, ListNames(), ["jobs", "list*"], timeout_s=_TIMEOUT_S)
-        sites.append(
+        servers.append(
             WatchedServer(
                 ListPoller(lists, interval_s=0.1, place="bad lists"), place="bad lists", name="bad", ns=LISTS_NS
             )
         )
-        async with RsmqApp(sites).run_test(size=(160, 48), notifications=True) as pilot:
+        async with RsmqApp(servers).run_test(size=(160, 48), notifications=True) as pilot:
             yield pilot
             assert_up(pilot)
 

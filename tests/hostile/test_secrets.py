@@ -123,7 +123,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_repeating_it(
 ) -> None:
     # A URL that can be read after all would open the dashboard.
     monkeypatch.setattr(
-        "rsmq_tui.tui.app.RsmqApp.run", lambda app: sys.stdout.write(app.dashboard.sites[0].source._last.server)
+        "rsmq_tui.tui.app.RsmqApp.run", lambda app: sys.stdout.write(app.dashboard.servers[0].source._last.server)
     )
     assert main([*command, "-r", f"redis://ann:{password}@127.0.0.1:1/0"]) in ({0, 2} if not command else {2})
 

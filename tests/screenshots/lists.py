@@ -17,7 +17,7 @@ _UNKNOWN = dict.fromkeys(
 )
 
 
-def list_site(clock: FakeClock, beside: str, triage: Any) -> WatchedServer:
+def list_server(clock: FakeClock, beside: str, triage: Any) -> WatchedServer:
     """Three lists of the server ``beside``: one whose worker has died, one that grows, and one that is well."""
     source = ScriptedSource(clock, place=PLACE)
     states = (

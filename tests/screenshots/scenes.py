@@ -39,7 +39,7 @@ from rsmq_tui.tui.widgets.tour import TourStrip
 from tests.history.replayed import Tape
 from tests.screenshots.analysis import scripted_analysis
 from tests.screenshots.history import NOW_MS, TOUR_STORIES, order_messages, play_history
-from tests.screenshots.lists import list_site
+from tests.screenshots.lists import list_server
 from tests.screenshots.moving import Step, moving
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage, change_of
@@ -192,13 +192,18 @@ async def picture(scene: Scene) -> str:
 async def _picture(scene: Scene, folder: Path) -> str:
     clock = FakeClock()
     is_tour = bool(scene.steps)
-    sites = [_site(server, clock) for server in scene.servers] or [_tour_site(clock) if is_tour else _one_site(clock)]
+    servers = [_watched(server, clock) for server in scene.servers] or [
+        _tour_server(clock) if is_tour else _one_server(clock)
+    ]
     if scene.has_lists:
-        sites = [_site(Server(_HOST, "", _BESIDE_LISTS), clock, is_named=False), list_site(clock, _HOST, _triage())]
+        servers = [
+            _watched(Server(_HOST, "", _BESIDE_LISTS), clock, is_named=False),
+            list_server(clock, _HOST, _triage()),
+        ]
     # Its clock stands still: time that passes for the screen is not played.
     replay = _replay(FakeClock(), folder) if scene.is_replay else None
     app = RsmqApp(
-        sites if replay is None else replay.sites,
+        servers if replay is None else replay.servers,
         replay=replay,
         analysis=scripted_analysis() if scene.has_analysis else None,
         events=_events(clock, folder) if scene.has_events else None,
@@ -219,9 +224,9 @@ async def _picture(scene: Scene, folder: Path) -> str:
                 await _settle(pilot)
                 await _may_confirm(pilot)
             if scene.has_life:
-                await _live(pilot, sites[0].source, clock)
+                await _live(pilot, servers[0].source, clock)
             if is_tour:
-                await _poll_again(pilot, sites[0].source, clock)
+                await _poll_again(pilot, servers[0].source, clock)
             await _follow_tour(pilot, step.done)
             pictures.append(await _at_rest(pilot, clock))
     return moving(pictures, scene.steps, _TITLE) if scene.steps else pictures[0]
@@ -316,7 +321,7 @@ def _envelope() -> bytes:
     return base64.b64encode(json.dumps({"type": "invoice.paid", "version": 3, "detail": detail}).encode())
 
 
-def _one_site(clock: FakeClock) -> WatchedServer:
+def _one_server(clock: FakeClock) -> WatchedServer:
     source = _KnownServer(clock)
     source.messages["orders"] = order_messages(60)
     source.messages["invoices"] = order_messages(24)
@@ -326,7 +331,7 @@ def _one_site(clock: FakeClock) -> WatchedServer:
     return WatchedServer(source, triage=_triage())
 
 
-def _tour_site(clock: FakeClock) -> WatchedServer:
+def _tour_server(clock: FakeClock) -> WatchedServer:
     """What the tour of the demo begins with: a queue that works, one that nobody receives from, and dead letters."""
     source = ScriptedSource(clock)
     source.messages["orders"] = order_messages(18, NOW_MS - 1_400, 80)
@@ -363,7 +368,7 @@ class _KeptTriage(ScriptedTriage):
         return made[::-1][:limit]
 
 
-def _site(server: Server, clock: FakeClock, *, is_named: bool = True) -> WatchedServer:
+def _watched(server: Server, clock: FakeClock, *, is_named: bool = True) -> WatchedServer:
     source = ScriptedSource(clock, place=server.name)
     snapshot = play_history(source, server.queues)
     if server.is_down:

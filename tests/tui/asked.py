@@ -29,7 +29,7 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     def ask(
         changes: ChangeController,
-        site: WatchedServer,
+        server: WatchedServer,
         name: str,
         queue: str,
         scope: Scope | None = None,
@@ -40,10 +40,10 @@ def keep_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         asked.changes.append((name, queue, scope, body))
         return True
 
-    monkeypatch.setattr(WatchedServer, "can_change", property(lambda site: True))
+    monkeypatch.setattr(WatchedServer, "can_change", property(lambda server: True))
     monkeypatch.setattr(ChangeController, "ask", ask)
-    monkeypatch.setattr(ChangeController, "undo", lambda changes, site, queue: asked.undone.append(queue))
+    monkeypatch.setattr(ChangeController, "undo", lambda changes, server, queue: asked.undone.append(queue))
     monkeypatch.setattr(
-        ChangeController, "export", lambda changes, site, queue, scope: asked.exported.append((queue, scope))
+        ChangeController, "export", lambda changes, server, queue, scope: asked.exported.append((queue, scope))
     )
     return asked

@@ -142,7 +142,8 @@ def ask_change(
 ) -> None:
     """Ask for a change of that name, on the first server or the one of a place."""
     dashboard = app.dashboard
-    dashboard.changes.ask(dashboard.sites[0] if place is None else dashboard.site(place), name, queue, scope, body=body)
+    server = dashboard.servers[0] if place is None else dashboard.server(place)
+    dashboard.changes.ask(server, name, queue, scope, body=body)
 
 
 async def say_yes(pilot: Pilot[None]) -> None:

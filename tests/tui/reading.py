@@ -23,7 +23,7 @@ def app_of(pilot: Pilot[None]) -> RsmqApp:
 
 def source_of(pilot: Pilot[None]) -> ScriptedSource:
     """The app's source, by its own type."""
-    source = app_of(pilot).dashboard.sites[0].source
+    source = app_of(pilot).dashboard.servers[0].source
     assert isinstance(source, ScriptedSource)
     return source
 

@@ -23,7 +23,7 @@ async def test_nothing_is_changed_before_the_new_namespace_is_shown(
     async with opened(source, triage=triage, notifications=True) as pilot:
         await play_orders(pilot, source, [b"x"], *steps)
         screen = pilot.app.screen
-        app_of(pilot).dashboard.sites[0].switch("mail")
+        app_of(pilot).dashboard.servers[0].switch("mail")
         await press(pilot, key)
         assert pilot.app.screen is screen
         assert triage.asked == []

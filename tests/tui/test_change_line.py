@@ -233,12 +233,12 @@ async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedS
     async with opened(source, triage=opening) as pilot:
         app = app_of(pilot)
         await pilot.pause()
-        app.dashboard.sites[0].switch("mail")
+        app.dashboard.servers[0].switch("mail")
         assert opened_for == []
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         assert opened_for == ["it"]
         assert triage.ns == "mail"
-        app.dashboard.sites[0].switch("jobs")
+        app.dashboard.servers[0].switch("jobs")
         assert triage.ns == "jobs"
     assert triage.closed
 
@@ -274,7 +274,7 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
         ask_change(app, "delete", "orders")
         await asked(pilot)
         preview = await triage.preview(Delete(queue="orders"))
-        app.dashboard.changes._begin((Aim(app.dashboard.sites[0], "orders"),), None, preview)
+        app.dashboard.changes._begin((Aim(app.dashboard.servers[0], "orders"),), None, preview)
         await say_yes(pilot)
         await until(pilot, lambda: "a change is running" in text_of(app), "it is told")
         assert [run.preview for run in triage.runs] == [preview]
@@ -289,8 +289,8 @@ async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTria
         for _ in range(2):
             ask_change(app, "delete", "orders")
             ask_change(app, "send", "orders", body=b"x")
-            app.dashboard.changes.undo(app.dashboard.sites[0], None)
-            app.dashboard.changes.export(app.dashboard.sites[0], "orders", None)
+            app.dashboard.changes.undo(app.dashboard.servers[0], None)
+            app.dashboard.changes.export(app.dashboard.servers[0], "orders", None)
         await asked(pilot)
         assert len(app.screen_stack) == 2
         # However often it is pressed, only the dialog closes.

@@ -113,18 +113,18 @@ async def test_the_hint_of_an_undo_never_names_another_change(orders: Orders, re
             assert [tally.done async for tally in other.run(preview)][-1] == 1
 
         await on_queue(pilot, "orders")
-        changes, (site,) = app_of(pilot).dashboard.changes, app_of(pilot).dashboard.sites
-        assert await site.triage.last_undoable() is None
+        changes, (server,) = app_of(pilot).dashboard.changes, app_of(pilot).dashboard.servers
+        assert await server.triage.last_undoable() is None
         await run(await other.preview(SetAttributes(queue="orders", vt=31)))
         await until(pilot, lambda: "u undo set 1 " in _hints(pilot), "the hint")
         for queue in ("orders", "other"):
             await run(await other.preview(Send(queue=queue, bodies=(b"new",))))
             # Nothing is named until a poll has looked it up.
-            assert changes.undo_words(site, None) in ("", "undo send 1")
+            assert changes.undo_words(server, None) in ("", "undo send 1")
         await until(pilot, lambda: "u undo send 1 " in _hints(pilot), "the hint")
         await run(await other.preview_undo(queue="other"))
         await run(await other.preview_undo(queue="orders"))
-        assert changes.undo_words(site, None) in ("", "undo set 1")
+        assert changes.undo_words(server, None) in ("", "undo set 1")
         await until(pilot, lambda: "u undo set 1 " in _hints(pilot), "the older change again")
 
 
@@ -387,7 +387,7 @@ async def test_undo_with_nothing_to_undo(orders: Orders) -> None:
 async def test_another_namespace_is_changed_after_a_switch(orders: Orders) -> None:
     Rsmq(orders.client, ns="mail").create_queue("letters")
     async with orders.dashboard() as pilot:
-        app_of(pilot).dashboard.sites[0].switch("mail")
+        app_of(pilot).dashboard.servers[0].switch("mail")
         await on_queue(pilot, "letters")
         await pilot.press("a")
         await fill(pilot, body="dear")

@@ -340,7 +340,7 @@ async def test_a_replay_shows_what_happened_before_its_position(
     tape.seal()
 
     replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 450_000, playing=False)
-    app = RsmqApp(replaying.sites, replay=replaying)
+    app = RsmqApp(replaying.servers, replay=replaying)
     app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")

@@ -131,14 +131,14 @@ async def test_what_a_link_names_may_be_gone(source: ScriptedSource, link: Link,
 
 async def test_the_queue_of_one_of_several_servers() -> None:
     sources = {place: ScriptedSource(place=place) for place in ("prod", "test")}
-    sites = [WatchedServer(source, place=place, name=place) for place, source in sources.items()]
-    app = RsmqApp(sites, link=Link("orders", server="test"))
+    servers = [WatchedServer(source, place=place, name=place) for place, source in sources.items()]
+    app = RsmqApp(servers, link=Link("orders", server="test"))
     async with app.run_test(size=(132, 36)) as pilot:
         for place, source in sources.items():
             queues = [queue_of("orders", ready=2)._replace(place=place)]
             source.play(replace(poll_of(source, queues), place=place, server=f"redis://{place}:6379/0"))
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue opens")
         assert isinstance(app.screen, QueueScreen)
-        assert app.screen.site.place == "test"
+        assert app.screen.server.place == "test"
         await press(pilot, "Y")
         assert app.clipboard == "rsmq-tui --profile prod,test --open 'queue/orders?server=test'"

@@ -190,7 +190,7 @@ async def test_before_the_first_poll_it_says_that_it_connects(source: ScriptedSo
 
 
 async def test_before_the_first_poll_it_names_the_server_and_how_long_it_waits(source: ScriptedSource) -> None:
-    app = RsmqApp([WatchedServer(source, server="redis://cache-1:6379/0")], clock=source.clock)
+    app = RsmqApp([WatchedServer(source, address="redis://cache-1:6379/0")], clock=source.clock)
     async with app.run_test(size=WIDE) as pilot:
         status = app.screen.query_one(StatusLine)
         assert lines_of(status)[0].strip() == "rsmq-tui   connecting to redis://cache-1:6379/0 …"

@@ -211,7 +211,7 @@ async def test_what_asks_past_the_keys_is_refused(source: ScriptedSource) -> Non
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         app = app_of(pilot)
         ask_change(app, "purge", "orders")
-        app.dashboard.changes.undo(app.dashboard.sites[0], None)
+        app.dashboard.changes.undo(app.dashboard.servers[0], None)
         await until(pilot, lambda: "read-only: nothing" in text_of(app), "it is told")
         assert isinstance(app.screen, OverviewScreen)
         assert triage.asked == []

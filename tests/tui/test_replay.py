@@ -70,7 +70,7 @@ async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIter
     ascii_only, notifications = options.pop("ascii_only", False), options.pop("notifications", False)
     history = History(out, state=out)
     replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
-    app = RsmqApp(replaying.sites, replay=replaying, clock=clock, ascii_only=ascii_only)
+    app = RsmqApp(replaying.servers, replay=replaying, clock=clock, ascii_only=ascii_only)
     dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

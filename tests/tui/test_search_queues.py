@@ -47,7 +47,7 @@ HOSTILE = "queue:[/red]\x1b[2J"
 async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     """The dashboard on the RSMQ queues and the lists of a server, with its search open."""
     lists = ListPoller(ListReader(url, ListNames(), ["queue:*"]), interval_s=0.05, place="lists")
-    sites = [
+    servers = [
         WatchedServer(
             LivePoller(QueueReader(url), interval_s=0.05, place="rsmq"),
             place="rsmq",
@@ -55,7 +55,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         ),
         WatchedServer(lists, place="lists", ns=LIST.ns, triage=list_changes(url, ListNames(), folder)),
     ]
-    app = RsmqApp(sites)
+    app = RsmqApp(servers)
     app.animation_level = "none"
     async with app.run_test(size=(150, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")
@@ -251,7 +251,7 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         await pilot.press("f", *"word", "enter")
         await says(pilot, "0 of 2 queues")
         screen = await wait_for_screen(pilot, SearchScreen)
-        changed = ChangeStatus("deleted 1", aims=(Aim(app_of(pilot).dashboard.site(""), "q0"),))
+        changed = ChangeStatus("deleted 1", aims=(Aim(app_of(pilot).dashboard.server(""), "q0"),))
         screen.tell_change(changed)
         assert len(source.searches) == 2
         source.search_gate.release()

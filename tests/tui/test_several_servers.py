@@ -40,7 +40,7 @@ class _Servers:
         self.sources = {place: ScriptedSource(clock) for place in ("prod", "test", "look")}
         self.triages = {place: ScriptedTriage(count=3, server=f"redis://{place}:6379/0") for place in self.sources}
         colours = {"prod": RED, "test": GREEN}
-        self.sites = [
+        self.watched = [
             WatchedServer(
                 source,
                 place=place,
@@ -51,7 +51,7 @@ class _Servers:
             )
             for place, source in self.sources.items()
         ]
-        self.app = RsmqApp(self.sites, clock=clock)
+        self.app = RsmqApp(self.watched, clock=clock)
         self.app.animation_level = "none"
 
     def play(self, place: str, queues: Sequence[QueueState], at_ms: int = START_MS) -> None:
@@ -307,20 +307,20 @@ async def test_rows_keep_their_places_while_the_cursor_moves() -> None:
 
 async def test_another_namespace_is_told_in_the_table() -> None:
     servers = _Servers()
-    servers.sites[1] = WatchedServer(servers.sources["test"], place="test jobs", name="test", ns="rsmq")
-    assert servers.sites[1].title("rsmq") == "test jobs"
-    assert servers.sites[1].title("mail") == "test mail"
+    servers.watched[1] = WatchedServer(servers.sources["test"], place="test jobs", name="test", ns="rsmq")
+    assert servers.watched[1].title("rsmq") == "test jobs"
+    assert servers.watched[1].title("mail") == "test mail"
 
 
 async def test_two_namespaces_of_one_server_find_out_once_what_was_interrupted() -> None:
     clock = FakeClock()
     sources = [ScriptedSource(clock, place=place) for place in ("prod jobs", "prod mail")]
     triages = [ScriptedTriage(), ScriptedTriage()]
-    sites = [
+    servers = [
         WatchedServer(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
         for source, triage in zip(sources, triages, strict=True)
     ]
-    app = RsmqApp(sites, clock=clock)
+    app = RsmqApp(servers, clock=clock)
     app.animation_level = "none"
     async with app.run_test(size=(140, 36)) as pilot:
         for source in sources:
@@ -347,7 +347,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
                 rsmq.create_queue("orders")
                 rsmq.send_messages("orders", [b"x"] * ready)
         urls = {"one": one.url, "other": other.url, "gone": "redis://127.0.0.1:1"}
-        sites = [
+        servers = [
             WatchedServer(
                 LivePoller(QueueReader(url), place=place, interval_s=0.2),
                 place=place,
@@ -356,7 +356,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
             )
             for place, url in urls.items()
         ]
-        app = RsmqApp(sites)
+        app = RsmqApp(servers)
         app.animation_level = "none"
         async with app.run_test(size=(140, 36), notifications=True) as pilot:
             await until(pilot, lambda: len(table_of(pilot).keys) == 2, "both are there")

@@ -121,7 +121,7 @@ async def test_a_replay_shows_ten_minutes_at_most(tmp_path: Path) -> None:
     tape.seal()
     (tmp_path / "dashboard.json").write_text('{"window_ms": 3600000}')
     replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 29 * STEP_MS, playing=False)
-    app = RsmqApp(replaying.sites, replay=replaying, choices=tmp_path / "dashboard.json")
+    app = RsmqApp(replaying.servers, replay=replaying, choices=tmp_path / "dashboard.json")
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")
         await settled(pilot)

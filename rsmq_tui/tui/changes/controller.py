@@ -37,7 +37,7 @@ class Aim(NamedTuple):
     ``is_found`` is set if they were found by a search over queues.
     """
 
-    site: WatchedServer
+    server: WatchedServer
     queue: str
     scope: "Scope | None" = None
     is_found: bool = False
@@ -49,7 +49,7 @@ Aims = tuple[Aim, ...]
 class _Made(NamedTuple):
     """A change of an action on several queues: its number in the journal, and how many messages it changed."""
 
-    site: WatchedServer
+    server: WatchedServer
     change: int
     queue: str
     name: str
@@ -144,8 +144,8 @@ def interrupted(change: "Change", ns: str) -> str:
     return f"A change was interrupted: {what}{undoes}"
 
 
-def _undo(site: WatchedServer, change: int, _: "ScanCallback") -> "Awaitable[Preview]":
-    return site.triage.preview_undo(change)
+def _undo(server: WatchedServer, change: int, _: "ScanCallback") -> "Awaitable[Preview]":
+    return server.triage.preview_undo(change)
 
 
 # How long the outcome of a change is shown.
@@ -156,7 +156,7 @@ _GIVE_UP_S = 1.0
 
 
 class ChangeController:
-    """Runs the changes of an app, one at a time, each on one of its sites.
+    """Runs the changes of an app, one at a time, each on one of its servers.
 
     ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``status``, and None at the
     end.
@@ -192,7 +192,7 @@ class ChangeController:
 
     def ask(
         self,
-        site: WatchedServer,
+        server: WatchedServer,
         name: str,
         queue: str,
         scope: "Scope | None" = None,
@@ -205,26 +205,26 @@ class ChangeController:
         ``scope`` is what it applies to, which ``about`` describes if given; ``body`` is the initial body of a message
         to send.
         """
-        return self.ask_several((Aim(site, queue, scope),), name, body=body, about=about)
+        return self.ask_several((Aim(server, queue, scope),), name, body=body, about=about)
 
     def ask_several(self, aims: Aims, name: str, *, body: bytes | None = None, about: str = "") -> bool:
         """Show the form of the action, if it has one, then one preview of all aims; False if it may not start now.
 
         The queues are of one kind.
         """
-        site, queue, scope, _ = aims[0]
-        if not all(map(self.may_begin, {aim.site: None for aim in aims})):
+        server, queue, scope, _ = aims[0]
+        if not all(map(self.may_begin, {aim.server: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
         from rsmq_tui.triage.actions import action_named  # noqa: PLC0415
         from rsmq_tui.tui.changes.forms import FormScreen  # noqa: PLC0415
 
-        form_of = (site.kind if "forms" in site.kind.parts else RSMQ).part("forms")
-        form = form_of(name, queue, self._shown(site.place), body)
+        form_of = (server.kind if "forms" in server.kind.parts else RSMQ).part("forms")
+        form = form_of(name, queue, self._shown(server.place), body)
         if form is None:
             self._preview(aims, action_named(name)(queue=queue))
             return True
-        where = f"on {printable(site.place, 40)}: " if site.place else ""
+        where = f"on {printable(server.place, 40)}: " if server.place else ""
         if len(aims) > 1:
             about, form = (
                 f"the marked messages in {len(aims):,} queues",
@@ -239,16 +239,16 @@ class ChangeController:
         self._app.push_screen(screen)
         return True
 
-    def fix(self, site: WatchedServer, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
+    def fix(self, server: WatchedServer, queue: str, findings: "tuple[Finding, ...]", ns: str | None) -> None:
         """Preview the fix of these findings."""
-        if self.may_begin(site):
+        if self.may_begin(server):
             from rsmq_tui.triage.actions import Fix  # noqa: PLC0415
 
-            self._preview((Aim(site, queue),), Fix(queue=queue, findings=findings, ns=ns))
+            self._preview((Aim(server, queue),), Fix(queue=queue, findings=findings, ns=ns))
 
     def undo(
         self,
-        site: WatchedServer,
+        server: WatchedServer,
         queue: str | None,
         change: int | None = None,
         verb: str = "Undo",
@@ -258,37 +258,39 @@ class ChangeController:
 
         If the last one is part of an action on several queues, that is undone in all of them.
         """
-        if change is None and queue is None and self._several and self.may_begin(site):
-            _: Worker[None] = self._app.run_worker(partial(self._undo_last, site, verb), group="undo", exclusive=True)
+        if change is None and queue is None and self._several and self.may_begin(server):
+            _: Worker[None] = self._app.run_worker(partial(self._undo_last, server, verb), group="undo", exclusive=True)
         else:
-            self._undo_one(site, queue, change, verb, scope)
+            self._undo_one(server, queue, change, verb, scope)
 
-    async def _undo_last(self, site: WatchedServer, verb: str) -> None:
+    async def _undo_last(self, server: WatchedServer, verb: str) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         last: Change | None = None
         # The preview shows problems of the journal.
         with suppress(TriageError):
-            last = await site.triage.last_undoable()
-        if self._is_of_several(site, last):
+            last = await server.triage.last_undoable()
+        if self._is_of_several(server, last):
             self.undo_several()
         else:
-            self._undo_one(site, None, None, verb)
+            self._undo_one(server, None, None, verb)
 
-    def _is_of_several(self, site: WatchedServer, change: "Change | None") -> bool:
-        return change is not None and any(made.site is site and made.change == change.change for made in self._several)
+    def _is_of_several(self, server: WatchedServer, change: "Change | None") -> bool:
+        return change is not None and any(
+            made.server is server and made.change == change.change for made in self._several
+        )
 
     def _undo_one(
         self,
-        site: WatchedServer,
+        server: WatchedServer,
         queue: str | None,
         change: int | None,
         verb: str,
         scope: "PartScope | None" = None,
     ) -> None:
-        if self.may_begin(site):
-            preview = partial(site.triage.preview_undo, change, queue=queue, scope=scope)
-            self._confirm((Aim(site, queue or ""),), verb, lambda on_progress: preview(on_progress=on_progress))
+        if self.may_begin(server):
+            preview = partial(server.triage.preview_undo, change, queue=queue, scope=scope)
+            self._confirm((Aim(server, queue or ""),), verb, lambda on_progress: preview(on_progress=on_progress))
 
     def undo_several(self) -> bool:
         """Preview the undo of the last action of a search over queues, in all of its queues.
@@ -296,13 +298,13 @@ class ChangeController:
         False if there was none, or it is undone.
         """
         changes = self._several
-        if not changes or not all(self.may_begin(made.site) for made in changes):
+        if not changes or not all(self.may_begin(made.server) for made in changes):
             return bool(changes)
         from rsmq_tui.triage.several import PreviewRequest, preview_several  # noqa: PLC0415
 
-        aims = tuple(Aim(made.site, made.queue) for made in changes)
+        aims = tuple(Aim(made.server, made.queue) for made in changes)
         requests = [
-            PreviewRequest(made.site.triage, made.queue, partial(_undo, made.site, made.change))
+            PreviewRequest(made.server.triage, made.queue, partial(_undo, made.server, made.change))
             for made in reversed(changes)
         ]
         self._confirm(aims, "Undo", partial(preview_several, requests))
@@ -318,50 +320,50 @@ class ChangeController:
         return f"undo {several[0].name} {compact(sum(made.done for made in several))}{where}"
 
     @property
-    def site_to_undo(self) -> WatchedServer | None:
+    def server_to_undo(self) -> WatchedServer | None:
         """The server of the last change, while the line of its outcome says that the key undoes it; otherwise None."""
         status = self.status
         if status is None or not status.aims or not self.is_undoable or not status.words.endswith(UNDOES):
             return None
-        return status.aims[0].site
+        return status.aims[0].server
 
-    def undo_words(self, site: WatchedServer, queue: str | None) -> str:
+    def undo_words(self, server: WatchedServer, queue: str | None) -> str:
         """Return what an undo reverts: undo delete 5; empty if there is nothing."""
-        triage = site.triage_in_use
-        version, change = self._undoable.get((site.place, triage.ns, queue), (None, None)) if triage else (None, None)
+        triage = server.triage_in_use
+        version, change = self._undoable.get((server.place, triage.ns, queue), (None, None)) if triage else (None, None)
         if triage is None or change is None or version != triage.journal_version:
             # Another change may be the last one by now; the next poll looks it up.
             return ""
-        if queue is None and self._is_of_several(site, change):
+        if queue is None and self._is_of_several(server, change):
             return self.undo_several_words
         return f"undo {change.name} {compact(change.done)}"
 
-    def follow_undo(self, site: WatchedServer, queue: str | None) -> None:
+    def follow_undo(self, server: WatchedServer, queue: str | None) -> None:
         """Look up what an undo reverts, if the journal has changed since."""
         if self.is_running:
             return
-        triage = site.triage_in_use
+        triage = server.triage_in_use
         # A screen that is shown before the first change must not wait for imports that only changes need.
-        if triage is None or not site.can_change:
+        if triage is None or not server.can_change:
             if self.status is not None:
                 self._show_undo(None)
             return
-        known, version = self._undoable.get((site.place, triage.ns, queue)), triage.journal_version
+        known, version = self._undoable.get((server.place, triage.ns, queue)), triage.journal_version
         if known is None or known[0] != version:
-            work = partial(self._look_up_undo, site, queue, version)
+            work = partial(self._look_up_undo, server, queue, version)
             _: Worker[None] = self._app.run_worker(work, group="undo", exclusive=True)
         else:
             self._show_undo(known[1] if version is not None else None)
 
-    async def _look_up_undo(self, site: WatchedServer, queue: str | None, version: object) -> None:
+    async def _look_up_undo(self, server: WatchedServer, queue: str | None, version: object) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
-        ns, found = site.triage.ns, None
+        ns, found = server.triage.ns, None
         if version is not None:
             # Problems of the journal are shown when it is used.
             with suppress(TriageError):
-                found = await site.triage.last_undoable(queue)
-        self._undoable[site.place, ns, queue] = version, found
+                found = await server.triage.last_undoable(queue)
+        self._undoable[server.place, ns, queue] = version, found
         self._show_undo(found)
 
     def _show_undo(self, found: "Change | None") -> None:
@@ -383,20 +385,20 @@ class ChangeController:
         if self._skipped is None:
             self._app.notify("no skipped message can be retried", severity="warning", markup=False)
             return
-        site, action, scope = self._skipped
-        if self.may_begin(site):
-            self._preview((Aim(site, action.queue, scope),), action)
+        server, action, scope = self._skipped
+        if self.may_begin(server):
+            self._preview((Aim(server, action.queue, scope),), action)
 
-    def export(self, site: WatchedServer, queue: str, scope: "Scope | None") -> None:
+    def export(self, server: WatchedServer, queue: str, scope: "Scope | None") -> None:
         """Ask for a file, then write messages to it; this changes nothing, and is allowed on a read-only server."""
-        self.export_several((Aim(site, queue, scope),))
+        self.export_several((Aim(server, queue, scope),))
 
     def export_several(self, aims: Aims) -> None:
         """As ``export``, for messages of several queues; each line then names its queue."""
-        sites = list({aim.site: None for aim in aims})
-        if self._is_busy() or self._has_dialog or not all(site.can_export for site in sites):
+        servers = list({aim.server: None for aim in aims})
+        if self._is_busy() or self._has_dialog or not all(server.can_export for server in servers):
             return
-        if any(map(self._is_between, sites)):
+        if any(map(self._is_between, servers)):
             return
         from rsmq_tui.tui.changes.command_line import NoCommandError, export_command  # noqa: PLC0415
         from rsmq_tui.tui.changes.forms import FormScreen, export_form  # noqa: PLC0415
@@ -405,13 +407,13 @@ class ChangeController:
             if self._is_busy() or self._app.screen is not screen:
                 return
             screen.dismiss()
-            self._start(sites, partial(self._export, aims, path), "exporting", None)
+            self._start(servers, partial(self._export, aims, path), "exporting", None)
 
         def command(path: Path, _: "Answers") -> str:
-            site, queue, scope = aims[0][:3]
+            server, queue, scope = aims[0][:3]
             if not is_one:
                 raise NoCommandError("a command exports one queue, or those of a pattern of names")
-            return export_command(path, queue, scope, site.triage.server, site.triage.ns, site.triage.profile)
+            return export_command(path, queue, scope, server.triage.server, server.triage.ns, server.triage.profile)
 
         is_one = len(aims) == 1
         screen = FormScreen(
@@ -438,12 +440,12 @@ class ChangeController:
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
-    def recover(self, site: WatchedServer, server: str) -> None:
+    def recover(self, server: WatchedServer, address: str) -> None:
         """Settle interrupted changes of a server, once, after its first snapshot is shown."""
         # Namespaces of one server share a journal.
-        if site.can_change and site.can_export and server not in self._recovered:
-            self._recovered.add(server)
-            self._app.call_after_refresh(self._app.run_worker, partial(self._recover, site), group="recover")
+        if server.can_change and server.can_export and address not in self._recovered:
+            self._recovered.add(address)
+            self._app.call_after_refresh(self._app.run_worker, partial(self._recover, server), group="recover")
 
     async def aclose(self) -> None:
         """Cancel what is still running; the next start settles it."""
@@ -459,17 +461,17 @@ class ChangeController:
 
         self._app.notify(READ_ONLY, severity="warning", markup=False)
 
-    def may_begin(self, site: WatchedServer) -> bool:
+    def may_begin(self, server: WatchedServer) -> bool:
         """Return whether a change may begin now; if not, show why."""
-        if not site.can_change:
+        if not server.can_change:
             self.say_read_only()
             return False
-        return not self._is_busy() and not self._has_dialog and not self._is_between(site)
+        return not self._is_busy() and not self._has_dialog and not self._is_between(server)
 
-    def _is_between(self, site: WatchedServer) -> bool:
+    def _is_between(self, server: WatchedServer) -> bool:
         """Return whether the screen still shows another namespace than the one to change; if so, show a toast."""
-        snapshot = self._shown(site.place)
-        awaited = None if snapshot is None else site.awaited_ns(snapshot.ns)
+        snapshot = self._shown(server.place)
+        awaited = None if snapshot is None else server.awaited_ns(snapshot.ns)
         if snapshot is not None and awaited is not None:
             shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
             words = f"namespace {shown} is still shown: wait until {coming} is loaded"
@@ -494,14 +496,16 @@ class ChangeController:
         def previewer(action: "Action") -> "Previewer":
             if len(aims) == 1:
                 # Its queue may differ from that of the aim: the name of a queue to create comes from the form.
-                return partial(aims[0].site.triage.preview, action, aims[0].scope)
+                return partial(aims[0].server.triage.preview, action, aims[0].scope)
             asked = [
-                PreviewRequest(site.triage, queue, partial(site.triage.preview, replace(action, queue=queue), scope))
-                for site, queue, scope, _ in aims
+                PreviewRequest(
+                    server.triage, queue, partial(server.triage.preview, replace(action, queue=queue), scope)
+                )
+                for server, queue, scope, _ in aims
             ]
             return partial(preview_several, asked)
 
-        preview_wider = partial(aims[0].site.triage.preview, action) if len(aims) == 1 else None
+        preview_wider = partial(aims[0].server.triage.preview, action) if len(aims) == 1 else None
         preview_creating: Previewer | None = None
         if isinstance(action, Move) and not action.create:
             preview_creating = previewer(replace(action, create=True))
@@ -518,7 +522,7 @@ class ChangeController:
     ) -> None:
         from rsmq_tui.tui.changes.confirm import ConfirmScreen  # noqa: PLC0415
 
-        screen = ConfirmScreen(verb, previewer, aims[0].site.colour, preview_wider, preview_creating)
+        screen = ConfirmScreen(verb, previewer, aims[0].server.colour, preview_wider, preview_creating)
         self._app.push_screen(screen, partial(self._begin, aims, behind))
 
     def _begin(self, aims: Aims, behind: "FormScreen[Any] | None", preview: "Preview | None") -> None:
@@ -532,14 +536,14 @@ class ChangeController:
             behind.dismiss()
         from rsmq_tui.triage.several import run_of  # noqa: PLC0415
 
-        self._run = run = run_of(aims[0].site.triage, preview)
+        self._run = run = run_of(aims[0].server.triage, preview)
         self._skipped = None
-        sites = list({aim.site: None for aim in aims})
-        self._start(sites, partial(self._make, aims, run), preview.action.doing, preview.count)
+        servers = list({aim.server: None for aim in aims})
+        self._start(servers, partial(self._make, aims, run), preview.action.doing, preview.count)
 
     def _start(
         self,
-        sites: Sequence[WatchedServer],
+        servers: Sequence[WatchedServer],
         work: Callable[[], Awaitable[ChangeStatus]],
         words: str,
         planned: int | None,
@@ -547,9 +551,9 @@ class ChangeController:
         self._is_stopping = False
         self._ended.clear()
         self._tell(ChangeStatus(words, is_running=True, planned=planned))
-        self._worker = self._app.run_worker(partial(self._to_end, sites, work), name=words, group="change")
+        self._worker = self._app.run_worker(partial(self._to_end, servers, work), name=words, group="change")
 
-    async def _to_end(self, sites: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeStatus]]) -> None:
+    async def _to_end(self, servers: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeStatus]]) -> None:
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
@@ -559,8 +563,8 @@ class ChangeController:
         finally:
             self._run = None
             self._ended.set()
-            for site in sites:
-                site.source.wake()
+            for server in servers:
+                server.source.wake()
         self._tell(status)
 
     async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeStatus:
@@ -574,7 +578,7 @@ class ChangeController:
             raise RuntimeError("a change without an end")
         action, status = run.preview.action, end_of(run.report)
         if run.report.retry is not None:
-            self._skipped = aims[0].site, action, run.report.retry
+            self._skipped = aims[0].server, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
         if len(aims) == 1:
             # For the last change of a server, and for a queue to create, the name comes from the preview.
@@ -589,8 +593,8 @@ class ChangeController:
         """Remember the changes of an action on the results of a search, for ``undo_several``."""
         from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
 
-        reports = report.reports if isinstance(report, SeveralReport) else ((aims[0].site.triage, report),)
-        by_service = {id(aim.site.triage): aim.site for aim in aims}
+        reports = report.reports if isinstance(report, SeveralReport) else ((aims[0].server.triage, report),)
+        by_service = {id(aim.server.triage): aim.server for aim in aims}
         self._several = tuple(
             _Made(by_service[id(service)], each.change, each.queue, each.name, each.tally.done)
             for service, each in reports
@@ -609,7 +613,7 @@ class ChangeController:
         from rsmq_tui.triage.several import export_several  # noqa: PLC0415
 
         exported: Exported | None = None
-        async with aclosing(export_several([(aim.site.triage, aim.queue, aim.scope) for aim in aims], path)) as parts:
+        async with aclosing(export_several([(aim.server.triage, aim.queue, aim.scope) for aim in aims], path)) as parts:
             async for exported in parts:
                 progress = exported.progress
                 left_out = exported.cut + exported.gone + exported.unsearched
@@ -620,18 +624,18 @@ class ChangeController:
                     return ChangeStatus("export cancelled: no file was written")
         return end_of_export(exported, path)
 
-    async def _recover(self, site: WatchedServer) -> None:
+    async def _recover(self, server: WatchedServer) -> None:
         from rsmq_tui.triage.change import State  # noqa: PLC0415
         from rsmq_tui.triage.errors import TriageError  # noqa: PLC0415
 
         try:
-            found = await site.triage.recover()
+            found = await server.triage.recover()
         except TriageError as error:
             self._app.notify(printable(str(error)), title="Interrupted changes could not be read", markup=False)
             return
         for change in found:
             if change.state is State.INTERRUPTED:
-                self._app.notify(interrupted(change, site.triage.ns), severity="warning", markup=False, timeout=20)
+                self._app.notify(interrupted(change, server.triage.ns), severity="warning", markup=False, timeout=20)
 
     def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
         status = ChangeStatus(

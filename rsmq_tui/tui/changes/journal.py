@@ -141,26 +141,26 @@ class JournalScreen(DashboardScreen):
         self._look()
 
     @property
-    def _sites(self) -> list[WatchedServer]:
+    def _servers(self) -> list[WatchedServer]:
         """The servers whose queues can be changed from here; they share a journal."""
-        sites = self.dashboard.sites if self.place is None else [self.site]
-        return [site for site in sites if site.can_export]
+        servers = self.dashboard.servers if self.place is None else [self.server]
+        return [server for server in servers if server.can_export]
 
-    def _site_of(self, change: Change) -> WatchedServer | None:
+    def _server_of(self, change: Change) -> WatchedServer | None:
         """Return the server on which a change can be undone: with its namespace or kind, if that is shown."""
-        sites = [site for site in self._sites if site.can_change and site.triage.server == change.server]
-        return next((site for site in sites if site.triage.ns == change.ns), sites[0] if sites else None)
+        servers = [server for server in self._servers if server.can_change and server.triage.server == change.server]
+        return next((server for server in servers if server.triage.ns == change.ns), servers[0] if servers else None)
 
     def _look(self) -> None:
-        sites = self._sites
-        if sites and (version := sites[0].triage.journal_version) != self._read_at:
+        servers = self._servers
+        if servers and (version := servers[0].triage.journal_version) != self._read_at:
             self._read_at = version
-            self._read(sites[0])
+            self._read(servers[0])
 
     @work(group="journal", exclusive=True)
-    async def _read(self, site: WatchedServer) -> None:
+    async def _read(self, server: WatchedServer) -> None:
         try:
-            self._changes, self._problem = await site.triage.changes(CHANGES_MAX), None
+            self._changes, self._problem = await server.triage.changes(CHANGES_MAX), None
         except TriageError as error:
             self._problem = str(error)
         self._show()
@@ -195,7 +195,7 @@ class JournalScreen(DashboardScreen):
     def _nothing(self) -> str:
         if self._filter.value and self._changes:
             return "No change matches."
-        return "No changes were made from here yet." if self._sites else "Nothing can be changed here."
+        return "No changes were made from here yet." if self._servers else "Nothing can be changed here."
 
     @property
     def _cells(self) -> _Context:
@@ -225,13 +225,13 @@ class JournalScreen(DashboardScreen):
             return self._undone_words(change)
         if not change.can_be_undone:
             return "nothing was done" if change.state is not State.RUNNING else "it is running"
-        site = self._site_of(change)
-        if site is None:
+        server = self._server_of(change)
+        if server is None:
             return f"{change.server} cannot be changed here"
         before = f"undone in part: {count(change.undone)} of {count(change.done)}; " if change.is_part_undone else ""
-        return before + self._outlook_words(site, change)
+        return before + self._outlook_words(server, change)
 
-    def _outlook_words(self, site: WatchedServer, change: Change) -> str:
+    def _outlook_words(self, server: WatchedServer, change: Change) -> str:
         known = self._outlook
         if known is None or known.change != change:
             known = _Outlook(change)
@@ -239,7 +239,7 @@ class JournalScreen(DashboardScreen):
             return known.words or "…"
         # The words stay until there is an answer.
         self._outlook = asked = known._replace(at_ms=None)
-        self._ask(site, asked)
+        self._ask(server, asked)
         return known.words or "…"
 
     def _undone_words(self, change: Change) -> str:
@@ -263,11 +263,11 @@ class JournalScreen(DashboardScreen):
         return self.snapshot.at_ms if self.snapshot is not None else 0
 
     @work(group="outlook", exclusive=True)
-    async def _ask(self, site: WatchedServer, asked: _Outlook) -> None:
+    async def _ask(self, server: WatchedServer, asked: _Outlook) -> None:
         # If the cursor moves on, a newer request cancels this one.
         await asyncio.sleep(_REST_S)
         try:
-            words = (await site.triage.undo_outlook(asked.change)).words
+            words = (await server.triage.undo_outlook(asked.change)).words
         except TriageError as error:
             words = str(error)
         if (original := self._original_of(asked.change)) is not None:
@@ -294,8 +294,8 @@ class JournalScreen(DashboardScreen):
 
     def _open(self, change: Change) -> None:
         """Show the messages of a change."""
-        if self._sites:
-            self.dashboard.navigation.open("change", change, self._sites[0], self._site_of(change))
+        if self._servers:
+            self.dashboard.navigation.open("change", change, self._servers[0], self._server_of(change))
 
     def action_open_queue(self) -> None:
         """Go to the queue of the change under the cursor."""
@@ -330,8 +330,8 @@ class JournalScreen(DashboardScreen):
         self.notify(words, severity="warning", markup=False)
 
     def _undo(self, change: Change, verb: str) -> None:
-        site = self._site_of(change)
-        if site is None:
+        server = self._server_of(change)
+        if server is None:
             warn_elsewhere(self, change)
         else:
-            self.dashboard.changes.undo(site, None, change.change, verb)
+            self.dashboard.changes.undo(server, None, change.change, verb)

@@ -168,7 +168,9 @@ class TourChecker:
             self.tour.done.append(True)
 
     async def _read_journal(self) -> None:
-        service = next((site.triage_in_use for site in self._dashboard.sites if site.triage_in_use is not None), None)
+        service = next(
+            (server.triage_in_use for server in self._dashboard.servers if server.triage_in_use is not None), None
+        )
         if service is None or service.journal_version == self._version:
             return
         # If the journal cannot be read, the next change reports it.

@@ -96,7 +96,7 @@ class AuditScreen(DashboardScreen):
         self._audit()
 
     def _open(self, finding: "Finding") -> None:
-        self.dashboard.navigation.open_queue(finding.queue, self.site.place)
+        self.dashboard.navigation.open_queue(finding.queue, self.server.place)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -114,12 +114,12 @@ class AuditScreen(DashboardScreen):
         # A finding that may be valid for another client is fixed only if the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]
         findings = [chosen, *(finding for finding in others if finding.fix is not None and not finding.asks)]
-        self.dashboard.changes.fix(self.site, chosen.queue, tuple(findings), self._ns)
+        self.dashboard.changes.fix(self.server, chosen.queue, tuple(findings), self._ns)
 
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None]:
         """The last change of the queue, or of the namespace if all of its queues are audited."""
-        return self.site, self.queue
+        return self.server, self.queue
 
     def _follow_change(self, status: ChangeStatus) -> None:
         if status is self._status:
@@ -141,7 +141,7 @@ class AuditScreen(DashboardScreen):
         queues = None if self.queue is None else (self.queue,)
         shown_s = 0.0
         try:
-            async with aclosing(self.site.source.audit(queues)) as steps:
+            async with aclosing(self.server.source.audit(queues)) as steps:
                 async for progress in steps:
                     if self._found is not found:
                         return
@@ -177,7 +177,7 @@ class AuditScreen(DashboardScreen):
         return is_seen and not (self._is_running or self._error or self._found)
 
     def _head(self) -> list[Piece]:
-        where = f" on {printable(self.site.title(self._ns or ''), 40)}" if self.site.place else ""
+        where = f" on {printable(self.server.title(self._ns or ''), 40)}" if self.server.place else ""
         what = f"all queues{where}" if self.queue is None else f"{printable(self.queue, 60)}{where}"
         pieces: list[Piece] = [(f" ◀ audit of {what}   ", "strong")]
         if self._error is not None:

@@ -62,7 +62,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         if ":" in until and known.until_ms is not None:
             # A command reads a time of day as local time.
             until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
-        server, profile = part.server, dashboard.site(part.place).name
+        server, profile = part.server, dashboard.server(part.place).name
         return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
 
     def keep(known: Known) -> None:

@@ -155,7 +155,7 @@ class OverviewScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sites: Sequence[WatchedServer] = ()
+        self._servers: Sequence[WatchedServer] = ()
         self._clock_times = False
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
@@ -202,21 +202,21 @@ class OverviewScreen(DashboardScreen):
         """Focus the table."""
         sort, self._reverse = self._preferences.get(SORT), self._preferences.get(REVERSE)
         self._sort = sort if is_sortable(sort) else None
-        self._take_sites()
+        self._take_servers()
         self.table.focus()
         self.set_interval(_COUNT_S, self._count_on)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
-        if self.dashboard.sites is not self._sites or self.dashboard.clock_times != self._clock_times:
+        if self.dashboard.servers is not self._servers or self.dashboard.clock_times != self._clock_times:
             # Another server appeared in a replay, or ages are shown as times now.
-            self._take_sites()
+            self._take_servers()
         self._show_chart(snapshot)
         self._last_events.follow(snapshot)
         self._tell_sums(snapshot)
         context = QueueContext(
             snapshot,
-            {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites},
+            {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers},
             changed_verdicts(self._last, snapshot),
             self.dashboard.clock_times,
             self._stale(snapshot),
@@ -236,15 +236,15 @@ class OverviewScreen(DashboardScreen):
     def _sample_shown(self) -> None:
         """Let the sources sample the queues in sight first."""
         in_sight = [row for row in self.table.rows_in_sight if not isinstance(row, QueueGroup)]
-        for site in self.dashboard.sites:
-            if isinstance(site.source, SamplesFirst):
-                site.source.sample_first([queue.name for queue in in_sight if queue.place == site.place])
+        for server in self.dashboard.servers:
+            if isinstance(server.source, SamplesFirst):
+                server.source.sample_first([queue.name for queue in in_sight if queue.place == server.place])
 
-    def _take_sites(self) -> Sequence[Column[QueueState, QueueContext]]:
+    def _take_servers(self) -> Sequence[Column[QueueState, QueueContext]]:
         """Choose the columns for the servers, and return all columns for them."""
-        self._sites, self._clock_times = self.dashboard.sites, self.dashboard.clock_times
-        kinds = [site.kind for site in self._sites]
-        several_servers = not are_of_one_server(self._sites)
+        self._servers, self._clock_times = self.dashboard.servers, self.dashboard.clock_times
+        kinds = [server.kind for server in self._servers]
+        several_servers = not are_of_one_server(self._servers)
         columns = columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
         chosen = self._preferences.get(COLUMNS)
         self.table.columns = tuple(column for column, is_shown in chosen_columns(columns, chosen) if is_shown)
@@ -258,9 +258,9 @@ class OverviewScreen(DashboardScreen):
     def _known(self) -> dict[str, "Known"]:
         """Return the troubles that are acknowledged now, by the keys of their queues."""
         return {
-            f"{site.place}\0{name}" if site.place else name: known
-            for site in self.dashboard.sites
-            for name, known in self.dashboard.known(site.place).items()
+            f"{server.place}\0{name}" if server.place else name: known
+            for server in self.dashboard.servers
+            for name, known in self.dashboard.known(server.place).items()
             if known.is_active
         }
 
@@ -380,11 +380,11 @@ class OverviewScreen(DashboardScreen):
 
     def action_columns(self) -> None:
         """Choose the columns and their order."""
-        self.dashboard.navigation.open("columns", self._take_sites(), self._apply_columns)
+        self.dashboard.navigation.open("columns", self._take_servers(), self._apply_columns)
 
     def _apply_columns(self) -> Set[str]:
         """Show the columns that were chosen, and return the ids of those that fit."""
-        self._take_sites()
+        self._take_servers()
         self.table.repaint()
         return self.table.fitting
 
@@ -405,7 +405,7 @@ class OverviewScreen(DashboardScreen):
         """Start a change of the queue under the cursor, or the creation of a queue."""
         queue, place = self._queue_for(name), self.chosen_place
         if queue is not None and place is not None:
-            self.dashboard.changes.ask(self.dashboard.site(place), name, queue)
+            self.dashboard.changes.ask(self.dashboard.server(place), name, queue)
 
     def action_audit(self) -> None:
         """Audit all queues on the server of the queue under the cursor."""
@@ -438,13 +438,13 @@ class OverviewScreen(DashboardScreen):
         """Export all messages of the queue under the cursor."""
         queue, place = self._queue_for("export"), self.chosen_place
         if queue is not None and place is not None:
-            self.dashboard.changes.export(self.dashboard.site(place), queue, None)
+            self.dashboard.changes.export(self.dashboard.server(place), queue, None)
 
     @property
     def chosen_place(self) -> str | None:
         """The server of the queue under the cursor, or the only one."""
-        if len(self.dashboard.sites) == 1:
-            return self.dashboard.sites[0].place
+        if len(self.dashboard.servers) == 1:
+            return self.dashboard.servers[0].place
         return None if self.table.cursor_row is None else self.table.cursor_row.place
 
     @property
@@ -505,8 +505,10 @@ class OverviewScreen(DashboardScreen):
             return
         queue = judged(row)
         is_stale = queue.place in self.table.context.stale
-        words = reason(queue, part.at_ms, self.dashboard.site(queue.place).source.thresholds)
-        where = "" if are_of_one_server(self._sites) else f" on {printable(self.table.context.titles[queue.place], 40)}"
+        words = reason(queue, part.at_ms, self.dashboard.server(queue.place).source.thresholds)
+        where = (
+            "" if are_of_one_server(self._servers) else f" on {printable(self.table.context.titles[queue.place], 40)}"
+        )
         known = self.table.context.known.get(queue.key)
         words_of_verdict = verdict_words(queue.verdict) if known is None else known_verdict(queue)
         pieces: list[Piece] = [] if row is queue else [(f" {_group_words(row)}; the worst is", "muted")]

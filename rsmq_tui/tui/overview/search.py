@@ -49,8 +49,8 @@ _FOR_ALL_KINDS = ("delete",)
 class QueueMatches:
     """The matches in one queue, and which of them are marked."""
 
-    def __init__(self, site: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
-        self.site, self.queue = site, queue
+    def __init__(self, server: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
+        self.server, self.queue = server, queue
         self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
         self.marks = marks
         # How many of its messages are in the common list.
@@ -59,7 +59,7 @@ class QueueMatches:
     @property
     def key(self) -> str:
         """Its unique key."""
-        return _key(self.site, self.queue)
+        return _key(self.server, self.queue)
 
     @property
     def words(self) -> str:
@@ -85,8 +85,8 @@ class QueueMatches:
         return Matching(self.hits.wanted, if_unchanged=True)
 
 
-def _key(site: WatchedServer, queue: str) -> str:
-    return f"{site.place}\0{queue}"
+def _key(server: WatchedServer, queue: str) -> str:
+    return f"{server.place}\0{queue}"
 
 
 class Line(NamedTuple):
@@ -110,15 +110,15 @@ class _Context:
     @property
     def names_servers(self) -> bool:
         """Whether queues of several servers are shown."""
-        return not are_of_one_server(self._screen.dashboard.sites)
+        return not are_of_one_server(self._screen.dashboard.servers)
 
     def of(self, found: QueueMatches) -> MessageContext:
         """Return what the cells of a queue's messages show."""
-        dashboard, site = self._screen.dashboard, found.site
-        part = dashboard.part(site.place)
+        dashboard, server = self._screen.dashboard, found.server
+        part = dashboard.part(server.place)
         return MessageContext(
             max(found.hits.at_ms, 0 if part is None else part.at_ms),
-            site.source.thresholds.poison_rc,
+            server.source.thresholds.poison_rc,
             dashboard.clock_times,
             found.marks.ids,
             all_marked=found.marks.is_all,
@@ -141,9 +141,9 @@ def _mark(line: Line, context: _Context) -> Piece | list[Piece]:
 
 
 def _queue(line: Line, context: _Context) -> Piece:
-    site = line.found.site
-    server = f"{site.name or site.place} " if context.names_servers else ""
-    return f"{server}{line.found.queue}", "strong" if line.row is None else "muted"
+    server = line.found.server
+    title = f"{server.name or server.place} " if context.names_servers else ""
+    return f"{title}{line.found.queue}", "strong" if line.row is None else "muted"
 
 
 def _body(line: Line, context: _Context) -> Piece | list[Piece]:
@@ -209,7 +209,7 @@ class SearchScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Update the ages; in another namespace, search again."""
-        namespaces = {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites}
+        namespaces = {server.place: snapshot.part(server.place).ns for server in self.dashboard.servers}
         if self._state is not None and namespaces != self._namespaces:
             # A queue of the same name there is another queue, whose messages are not marked.
             self._found = {}
@@ -222,7 +222,7 @@ class SearchScreen(DashboardScreen):
             return
         marks = {key: found.marks for key, found in self._found.items()}
         self._found, self._listed, self._outdated = {}, 0, {}
-        queues = [(self.dashboard.site(queue.place), queue.name) for queue in self._wanted_queues()]
+        queues = [(self.dashboard.server(queue.place), queue.name) for queue in self._wanted_queues()]
         self._queues, self._done, self._read = len(queues), 0, 0
         self._start(queues, marks)
 
@@ -269,7 +269,7 @@ class SearchScreen(DashboardScreen):
 
     @property
     def _sortable(self) -> Sequence[str]:
-        return BY_QUEUE.column, *orders_of(*(site.kind for site in self.dashboard.sites))
+        return BY_QUEUE.column, *orders_of(*(server.kind for server in self.dashboard.servers))
 
     @property
     def _order_of_all(self) -> Order | None:
@@ -318,7 +318,7 @@ class SearchScreen(DashboardScreen):
     def action_change(self, name: str) -> None:
         """Start a change of the marked messages, one for each queue."""
         aims = self._aims()
-        kinds = {aim.site.kind.name: aim.site.kind for aim in aims}
+        kinds = {aim.server.kind.name: aim.server.kind for aim in aims}
         if not aims:
             self._warn("there is no message here")
         elif len(kinds) > 1 and name not in _FOR_ALL_KINDS:
@@ -359,21 +359,21 @@ class SearchScreen(DashboardScreen):
     def chosen_place(self) -> str | None:
         """The server of the queue under the cursor."""
         line = self.table.cursor_row
-        return super().chosen_place if line is None else line.found.site.place
+        return super().chosen_place if line is None else line.found.server.place
 
     @property
     def usable(self) -> Usable:
         """The available keys; those for one kind of queue depend on the row under the cursor."""
         line, known = self.table.cursor_row, super().usable
-        return known if line is None else replace(known, kinds=frozenset({line.found.site.kind.name}))
+        return known if line is None else replace(known, kinds=frozenset({line.found.server.kind.name}))
 
     def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages there were changed, and the results may be outdated.
-        again = [aim for aim in status.aims if names_queue(self._pattern, aim.site.kind, aim.queue)]
+        again = [aim for aim in status.aims if names_queue(self._pattern, aim.server.kind, aim.queue)]
         for aim in again if self._state is not None else ():
-            if (found := self._found.get(_key(aim.site, aim.queue))) is not None:
+            if (found := self._found.get(_key(aim.server, aim.queue))) is not None:
                 found.marks.clear()
-            self._outdated[_key(aim.site, aim.queue)] = aim.site, aim.queue
+            self._outdated[_key(aim.server, aim.queue)] = aim.server, aim.queue
         self._search_outdated()
 
     def _search_outdated(self) -> None:
@@ -396,14 +396,14 @@ class SearchScreen(DashboardScreen):
             return
         found = line.found
         row = line.row or next(iter(found.hits.rows), None)
-        self._pane.follow(row, self._cells.of(found).at_ms, found.queue, found.site.place)
+        self._pane.follow(row, self._cells.of(found).at_ms, found.queue, found.server.place)
 
     def _open(self, line: Line) -> None:
-        site, queue = line.found.site, line.found.queue
+        server, queue = line.found.server, line.found.queue
         if line.row is not None:
-            self.dashboard.navigation.open("message", queue, line.row.id, site.place)
+            self.dashboard.navigation.open("message", queue, line.row.id, server.place)
         else:
-            self.dashboard.navigation.open("queue", queue, site.place, line.found.hits.wanted)
+            self.dashboard.navigation.open("queue", queue, server.place, line.found.hits.wanted)
 
     def _close_filter(self) -> None:
         self.filter_line.close()
@@ -414,7 +414,7 @@ class SearchScreen(DashboardScreen):
 
     def _wanted_queues(self) -> Iterator[QueueState]:
         for queue in () if self.snapshot is None else self.snapshot.queues:
-            if queue.depth != 0 and names_queue(self._pattern, self.dashboard.site(queue.place).kind, queue.name):
+            if queue.depth != 0 and names_queue(self._pattern, self.dashboard.server(queue.place).kind, queue.name):
                 yield queue
 
     def _aims(self) -> Aims:
@@ -424,17 +424,17 @@ class SearchScreen(DashboardScreen):
             return marked
         found = line.found
         scope = found.all if line.row is None else Marked((shown(line.row),))
-        return (Aim(found.site, found.queue, scope, is_found=True),)
+        return (Aim(found.server, found.queue, scope, is_found=True),)
 
     def _marked(self) -> Iterator[Aim]:
         for found in self._found.values():
             if (scope := found.scope()) is not None:
-                yield Aim(found.site, found.queue, scope, is_found=True)
+                yield Aim(found.server, found.queue, scope, is_found=True)
 
     def _all(self) -> Iterator[Aim]:
         for found in self._found.values():
             if found.hits.matched:
-                yield Aim(found.site, found.queue, found.all)
+                yield Aim(found.server, found.queue, found.all)
 
     def _start(
         self,
@@ -444,7 +444,7 @@ class SearchScreen(DashboardScreen):
     ) -> None:
         snapshot = self.snapshot
         self._namespaces = (
-            {site.place: snapshot.part(site.place).ns for site in self.dashboard.sites} if snapshot else {}
+            {server.place: snapshot.part(server.place).ns for server in self.dashboard.servers} if snapshot else {}
         )
         self._state = SearchState.RUNNING
         self._searches += 1
@@ -459,8 +459,8 @@ class SearchScreen(DashboardScreen):
         state, left = SearchState.STOPPED, iter(queues)
 
         async def search_some() -> None:
-            for site, queue in left:
-                await self._search_one(started, site, queue, marks.get(_key(site, queue)) or Marks())
+            for server, queue in left:
+                await self._search_one(started, server, queue, marks.get(_key(server, queue)) or Marks())
                 # Queues that are searched again after a change were counted before.
                 self._done = min(self._done + 1, self._queues)
 
@@ -474,12 +474,12 @@ class SearchScreen(DashboardScreen):
             if started == self._searches:
                 self._state, self._is_changed = state, True
 
-    async def _search_one(self, started: int, site: WatchedServer, queue: str, marks: Marks) -> None:
+    async def _search_one(self, started: int, server: WatchedServer, queue: str, marks: Marks) -> None:
         order = self._order_of_all
-        found = QueueMatches(site, queue, parse_filter(self._text, site.source.thresholds.poison_rc), marks, order)
+        found = QueueMatches(server, queue, parse_filter(self._text, server.source.thresholds.poison_rc), marks, order)
         hits = found.hits
         try:
-            async with aclosing(site.source.search(queue, hits.wanted)) as parts:
+            async with aclosing(server.source.search(queue, hits.wanted)) as parts:
                 read, is_counted = 0, self._done < self._queues
                 async for progress in parts:
                     if started != self._searches:

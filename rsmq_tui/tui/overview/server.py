@@ -88,19 +88,19 @@ class ServerScreen(DashboardScreen):
         """Return a place of each server; a server may have several."""
         dashboard = self.dashboard
         of_server: dict[str, str] = {}
-        for site in dashboard.sites:
-            part = dashboard.part(site.place)
-            of_server.setdefault((part.server if part is not None else "") or site.place, site.place)
+        for server in dashboard.servers:
+            part = dashboard.part(server.place)
+            of_server.setdefault((part.server if part is not None else "") or server.place, server.place)
         return list(of_server.values())
 
     def _index(self, places: Sequence[str]) -> int:
-        server = self.snapshot.server if self.snapshot is not None else ""
+        address = self.snapshot.server if self.snapshot is not None else ""
         parts = [self.dashboard.part(place) for place in places]
-        return next((index for index, part in enumerate(parts) if part is not None and part.server == server), 0)
+        return next((index for index, part in enumerate(parts) if part is not None and part.server == address), 0)
 
     @work(group="server", exclusive=True)
     async def _read(self) -> None:
-        place, source = self.place, self.site.source
+        place, source = self.place, self.server.source
         if not isinstance(source, KnowsServer):
             self._error = "the status of this server cannot be read"
             return

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class WatchedServer:
-    """A site: one server in one namespace at a time, or the list queues of one.
+    """One server in one namespace at a time, or the list queues of one.
 
     ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
-    shown at the top in its ``colour`` (``#rrggbb``); ``server`` is its address, without user and password, shown until
-    the first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues. ``triage``
-    changes its queues; it may be a factory, which is called when first needed, after the first numbers are on the
-    screen. Without ``triage``, or if it or the site is ``read_only``, nothing can be changed.
+    shown at the top in its ``colour`` (``#rrggbb``); ``address`` is without user and password, and is shown until the
+    first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues. ``triage`` changes
+    its queues; it may be a factory, which is called when first needed, after the first numbers are on the screen.
+    Without ``triage``, or if it or the server is ``read_only``, nothing can be changed.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class WatchedServer:
         *,
         place: str = "",
         name: str = "",
-        server: str = "",
+        address: str = "",
         ns: str = "",
         colour: str | None = None,
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
@@ -35,7 +35,7 @@ class WatchedServer:
         self.source = source
         self.place = place
         self.name = name
-        self.server = server
+        self.address = address
         self.colour = colour
         self.kind = kind_of(ns)
         self.read_only = read_only or bool(getattr(triage, "read_only", False))
@@ -95,6 +95,7 @@ class WatchedServer:
         await self.source.aclose()
 
 
-def are_of_one_server(sites: Sequence[WatchedServer]) -> bool:
-    """Return whether the sites differ only in kind: one namespace of a server, and the lists beside it."""
-    return len({site.name for site in sites}) == 1 and len({site.kind.name for site in sites}) == len(sites)
+def are_of_one_server(servers: Sequence[WatchedServer]) -> bool:
+    """Return whether the servers differ only in kind: one namespace of a server, and the lists beside it."""
+    kinds = {server.kind.name for server in servers}
+    return len({server.name for server in servers}) == 1 and len(kinds) == len(servers)

@@ -434,7 +434,7 @@ class LifeScreen(DashboardScreen):
         return 0.0 if view is None else view.at_ms + (self.dashboard.clock() - self._read_at_s) * 1000
 
     def _read(self, *, asked: bool = False) -> None:
-        view, source = self.life.seen, self.site.source
+        view, source = self.life.seen, self.server.source
         if self._reading is not None and not self._reading.is_finished:
             return
         if view is None:
@@ -445,7 +445,7 @@ class LifeScreen(DashboardScreen):
             self._reading = self.run_worker(partial(self._take, view), group="life")
 
     async def _take(self, known: MessageView | None) -> None:
-        source, life = self.site.source, self.life
+        source, life = self.server.source, self.life
         try:
             if known is None or not isinstance(source, ReadsAgain):
                 view = await source.read(self.queue, self.message_id)
@@ -485,7 +485,7 @@ class LifeScreen(DashboardScreen):
             self._facts.show([*problem, (" not in the queue", "alarm")])
         life = self.life.at(now_ms)
         self._line.show(life, now_ms)
-        sentence = next_sentence(life, now_ms, self.site.source.thresholds.poison_rc)
+        sentence = next_sentence(life, now_ms, self.server.source.thresholds.poison_rc)
         sentence = sentence or "It is no longer in the queue, and was not seen in it."
         self._next.show([(f" {sentence}", ""), (f" {unseen_sentence(life)}", "muted")], 3)
         self._view.show(self._rows(life, now_ms), stay=True)

@@ -214,7 +214,7 @@ class ActingScreen(DashboardScreen):
             self.notify(self.why_nothing, severity="warning", markup=False)
             return
         # A refused change must not replace the scope of the running one.
-        if self.dashboard.changes.ask(self.site, name, self.queue, scope):
+        if self.dashboard.changes.ask(self.server, name, self.queue, scope):
             self.asked = scope
 
     def action_edit(self) -> None:
@@ -240,7 +240,7 @@ class ActingScreen(DashboardScreen):
             self.notify("there is no message to copy here", severity="warning", markup=False)
             return
         # Text typed in the editor must not be lost because it may not be sent.
-        if not self.dashboard.changes.may_begin(self.site):
+        if not self.dashboard.changes.may_begin(self.server):
             return
         id = self.chosen_id
         body = await self.editable_body(id)
@@ -259,7 +259,7 @@ class ActingScreen(DashboardScreen):
     @property
     def undo_scope(self) -> tuple[WatchedServer, str | None]:
         """The last change of this queue is undone."""
-        return self.site, self.queue
+        return self.server, self.queue
 
     def action_retry_skipped(self) -> None:
         """Preview the last change again, for the messages that it skipped because they were received."""
@@ -280,7 +280,7 @@ class ActingScreen(DashboardScreen):
     def _edit_body(self, id: str, body: bytes) -> None:
         if self._may_send(body):
             about = f"a copy of the message {id}"
-            self.dashboard.changes.ask(self.site, "send", self.queue, body=body, about=about)
+            self.dashboard.changes.ask(self.server, "send", self.queue, body=body, about=about)
 
     def _may_send(self, body: bytes) -> bool:
         """Return whether a body is short enough to be sent from here; if it is not, say so."""
@@ -293,7 +293,7 @@ class ActingScreen(DashboardScreen):
     async def body_of(self, id: str) -> bytes | None:
         """Read a whole body; if there is none, show why and return None."""
         try:
-            view = await self.site.source.read(self.queue, id)
+            view = await self.server.source.read(self.queue, id)
         except PeekError as error:
             self.notify(str(error), severity="warning", markup=False)
             return None

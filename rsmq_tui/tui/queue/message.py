@@ -271,17 +271,17 @@ class MessageScreen(ActingScreen):
             self._read_again()
 
     def _read_again(self) -> None:
-        message, source = self._message, self.site.source
+        message, source = self._message, self.server.source
         if message is None or self._is_reading_long or (self._is_taken and self._is_item):
             return
         if isinstance(source, ReadsAgain) and may_read_again(message):
             self._begin(lambda: source.read_again(self.queue, message))
 
     def _fetch(self) -> None:
-        self._begin(lambda: self.site.source.read(self.queue, self.message_id))
+        self._begin(lambda: self.server.source.read(self.queue, self.message_id))
 
     def _read_long(self) -> None:
-        message, source = self._message, self.site.source
+        message, source = self._message, self.server.source
         if message is None or not isinstance(source, ReadsLong):
             return
 
@@ -296,7 +296,7 @@ class MessageScreen(ActingScreen):
     @property
     def _can_read_long(self) -> bool:
         """Whether there is a body that is read only when the user asks for it."""
-        message, is_live = self._message, isinstance(self.site.source, ReadsLong)
+        message, is_live = self._message, isinstance(self.server.source, ReadsLong)
         is_there = message is not None and self._row is not None and message.body is None and message.size > 0
         return is_live and is_there and not self._is_reading_long
 
@@ -348,11 +348,11 @@ class MessageScreen(ActingScreen):
     @property
     def _save_words(self) -> str:
         """The command that saves a body that is read only on request; empty if there is none."""
-        if not self._can_read_long or not self.site.can_export:
+        if not self._can_read_long or not self.server.can_export:
             return ""
         from rsmq_tui.tui.changes.command_line import NoCommandError, save_command  # noqa: PLC0415 - most bodies are read
 
-        triage = self.site.triage
+        triage = self.server.triage
         try:
             command = save_command(self.queue, self.message_id, triage.server, triage.ns, triage.profile)
         except NoCommandError:
@@ -469,7 +469,7 @@ class MessagePane(Pane[MessageView | None]):
 
         Of a body that is too long for a page, the start is read.
         """
-        row, source = self._row, dashboard_of(self.app).site(self._place).source
+        row, source = self._row, dashboard_of(self.app).server(self._place).source
         if row is None or not self._is_cut:
             return None
         if row.size > _READ_BYTES_MAX:

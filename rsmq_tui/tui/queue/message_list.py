@@ -294,7 +294,7 @@ class MessageList(Vertical):
 
     def sort_next(self) -> None:
         """Sort by the next column; after the last one, by due time again."""
-        self.sort((self._order_asked or self._order).next_of(orders_of(self._dashboard.site(self._place).kind)))
+        self.sort((self._order_asked or self._order).next_of(orders_of(self._dashboard.server(self._place).kind)))
 
     def sort_reverse(self) -> None:
         """Reverse the order."""
@@ -302,7 +302,7 @@ class MessageList(Vertical):
 
     def sort(self, order: Order) -> None:
         """Sort in that order; if many messages must be read for it, only after ``confirm_order``."""
-        if order.column not in orders_of(self._dashboard.site(self._place).kind):
+        if order.column not in orders_of(self._dashboard.server(self._place).kind):
             return
         depth = None if self._state is None else self._state.depth
         if order not in (DUE, self._order) and (depth or 0) > SORTED_AT_ONCE:
@@ -439,7 +439,7 @@ class MessageList(Vertical):
 
     @work(group="find", exclusive=True)
     async def _go_to(self, position: Position) -> None:
-        part, source = self._tab.part or "all", self._dashboard.site(self._place).source
+        part, source = self._tab.part or "all", self._dashboard.server(self._place).source
         try:
             found = await find(source, self._queue, part, position, self._tell_finding)
         except (PeekError, PositionError) as error:
@@ -532,7 +532,7 @@ class MessageList(Vertical):
     @work(group="peek", exclusive=True)
     async def _fetch(self, request: PageRequest, cursor: _Cursor | None) -> None:
         try:
-            page = await self._dashboard.site(self._place).source.peek(request)
+            page = await self._dashboard.server(self._place).source.peek(request)
         except PeekError as error:
             if self._pager.fail(request, str(error)):
                 self._turns_left = 0
@@ -574,7 +574,7 @@ class MessageList(Vertical):
         gone: Set[str] = frozenset() if hits is None else hits.listed.gone
         # For a list item that is gone, another one with the same bytes would be found.
         rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
-        source = self._dashboard.site(self._place).source
+        source = self._dashboard.server(self._place).source
         at_ms = self._now_ms(0)
         is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
         if hits is not None and is_due and isinstance(source, ReadsRowsAgain):
@@ -615,17 +615,17 @@ class MessageList(Vertical):
         gone: Set[str] = frozenset(),
         unknown: Set[str] = frozenset(),
     ) -> None:
-        app, marks = self._dashboard, self.marks
+        dashboard, marks = self._dashboard, self.marks
         context = MessageContext(
             self._now_ms(at_ms),
-            app.site(self._place).source.thresholds.poison_rc,
-            app.clock_times,
+            dashboard.server(self._place).source.thresholds.poison_rc,
+            dashboard.clock_times,
             marks.ids,
             all_marked=marks.is_all,
             gone=gone,
             unknown=unknown,
         )
-        self.table.columns = message_columns(clock_times=app.clock_times)
+        self.table.columns = message_columns(clock_times=dashboard.clock_times)
         self.table.show(rows, keys, context)
         if marks.has_range:
             # The range ends at the cursor's index among these rows.
@@ -648,7 +648,7 @@ class MessageList(Vertical):
         if self._unleased is not None:
             numbers["no lease"] = number_text(self._unleased, is_sure=is_sure)
         if now is not None:
-            poison_rc = self._dashboard.site(self._place).source.thresholds.poison_rc
+            poison_rc = self._dashboard.server(self._place).source.thresholds.poison_rc
             shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
             numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
         if hits is None:
@@ -727,7 +727,7 @@ class MessageList(Vertical):
     async def _find(self, hits: Hits) -> None:
         before = hits.before
         try:
-            async with aclosing(self._dashboard.site(self._place).source.search(self._queue, hits.wanted)) as found:
+            async with aclosing(self._dashboard.server(self._place).source.search(self._queue, hits.wanted)) as found:
                 async for progress in found:
                     if not hits.is_running:
                         return
@@ -765,7 +765,7 @@ class MessageList(Vertical):
         """Look up these ids, and unmark those that have left the queue."""
         for id in ids:
             try:
-                view = await self._dashboard.site(self._place).source.read(self._queue, id)
+                view = await self._dashboard.server(self._place).source.read(self._queue, id)
             except PeekError:
                 return
             if view.row is None:

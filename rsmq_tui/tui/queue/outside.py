@@ -125,7 +125,7 @@ async def _ask_to_send(
             body, about = encoded, f"{about}, encoded again: {names}"
         else:
             about = f"{about} as it is shown: decoded"
-    screen.dashboard.changes.ask(screen.site, "send", queue, body=body, about=about)
+    screen.dashboard.changes.ask(screen.server, "send", queue, body=body, about=about)
 
 
 def _editor() -> str:

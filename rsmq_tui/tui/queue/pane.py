@@ -174,7 +174,7 @@ class QueuePane(Pane[Page]):
         queue = self._queue
         if queue is None:
             raise PeekError("no queue is selected")
-        return await dashboard_of(self.app).site(queue.place).source.peek(PageRequest(queue.name, count=_MESSAGES))
+        return await dashboard_of(self.app).server(queue.place).source.peek(PageRequest(queue.name, count=_MESSAGES))
 
     def show_details(self, found: Page) -> None:
         """Show the first messages."""
@@ -203,5 +203,5 @@ class QueuePane(Pane[Page]):
             self._title, table.border_title = title, Content(title)
         rows = () if page is None else page.rows
         at_ms = max(part.at_ms if part else 0, page.at_ms if page else 0)
-        poison_rc = dashboard.site(self._queue.place).source.thresholds.poison_rc if self._queue else 0
+        poison_rc = dashboard.server(self._queue.place).source.thresholds.poison_rc if self._queue else 0
         table.show(rows, [row.id for row in rows], MessageContext(at_ms, poison_rc, dashboard.clock_times))

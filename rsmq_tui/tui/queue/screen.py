@@ -150,7 +150,7 @@ class QueueScreen(ActingScreen):
 
     def __init__(self, queue: str, place: str = "", wanted: Filter | None = None) -> None:
         super().__init__(queue, place)
-        self._kind = self.site.kind
+        self._kind = self.server.kind
         self.messages = MessageList(queue, place, self._kind.tabs, on_open=self._open, wanted=wanted)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
@@ -182,15 +182,15 @@ class QueueScreen(ActingScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        known = known_pieces(self.dashboard.known(self.site.place).get(self.queue))
+        known = known_pieces(self.dashboard.known(self.server.place).get(self.queue))
         # On a narrow terminal, more lines for the reason of the verdict.
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.site.source.thresholds), *known], 3)
+        self._title.show([*title_pieces(self.queue, state, snapshot, self.server.source.thresholds), *known], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
         self._known_facts = [*recorded, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
-        if isinstance(self.site.source, SamplesFirst):
-            self.site.source.sample_first([self.queue])
+        if isinstance(self.server.source, SamplesFirst):
+            self.server.source.sample_first([self.queue])
         self._show_facts()
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)
@@ -201,7 +201,7 @@ class QueueScreen(ActingScreen):
         """Show the message under the cursor."""
         at_ms, row = 0 if self.snapshot is None else self.snapshot.at_ms, self.messages.table.cursor_row
         is_gone = row is not None and row.id in self.messages.table.context.gone
-        self._pane.follow(row, at_ms, self.queue, self.site.place, is_gone=is_gone)
+        self._pane.follow(row, at_ms, self.queue, self.server.place, is_gone=is_gone)
 
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting], 2, keep=True)
@@ -212,7 +212,7 @@ class QueueScreen(ActingScreen):
             self.messages.search_again()
 
     def _open(self, message: MessageRow) -> None:
-        self.dashboard.navigation.open("message", self.queue, message.id, self.site.place)
+        self.dashboard.navigation.open("message", self.queue, message.id, self.server.place)
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
@@ -221,7 +221,7 @@ class QueueScreen(ActingScreen):
 
     def action_known(self) -> None:
         """Acknowledge the trouble of this queue."""
-        self.ask_known(self.queue, self.site.place)
+        self.ask_known(self.queue, self.server.place)
 
     def action_part(self, step: int) -> None:
         """Show the next tab, or the one before."""
@@ -259,7 +259,7 @@ class QueueScreen(ActingScreen):
     def action_filter(self) -> None:
         """Open the filter."""
         messages = self.messages
-        messages.filter_line.poison_rc = self.site.source.thresholds.poison_rc
+        messages.filter_line.poison_rc = self.server.source.thresholds.poison_rc
         messages.filter_line.open(messages.typed.text)
         messages.show()
 
@@ -317,23 +317,23 @@ class QueueScreen(ActingScreen):
     def action_export(self) -> None:
         """Export the marked messages, or else all that match; this removes nothing."""
         marks, wanted = self.messages.marks, self.messages.wanted
-        self.dashboard.changes.export(self.site, self.queue, marks.scope(wanted, None) or all_of(wanted))
+        self.dashboard.changes.export(self.server, self.queue, marks.scope(wanted, None) or all_of(wanted))
 
     def action_audit(self) -> None:
         """Audit this queue."""
-        self.dashboard.navigation.open("audit", self.queue, self.site.place)
+        self.dashboard.navigation.open("audit", self.queue, self.server.place)
 
     def action_journal(self) -> None:
         """Show the changes of this queue."""
-        self.dashboard.navigation.open("journal", self.queue, self.site.place)
+        self.dashboard.navigation.open("journal", self.queue, self.server.place)
 
     def action_group(self) -> None:
         """Count messages by a field of their JSON."""
-        self.app.push_screen(GroupScreen(self.site.source, self.queue, self.messages.wanted), self._narrow)
+        self.app.push_screen(GroupScreen(self.server.source, self.queue, self.messages.wanted), self._narrow)
 
     def action_clients(self) -> None:
         """Show who works on this queue."""
-        self.app.push_screen(ClientsScreen(self.site.source, self.queue))
+        self.app.push_screen(ClientsScreen(self.server.source, self.queue))
 
     def action_copy_body(self) -> None:
         """Copy the body of the message under the cursor."""
@@ -343,7 +343,7 @@ class QueueScreen(ActingScreen):
     @property
     def link(self) -> Link:
         """The queue with its filter."""
-        return Link(self.queue, self.messages.typed.text, self.site.place)
+        return Link(self.queue, self.messages.typed.text, self.server.place)
 
     @property
     def scope(self) -> Scope | None:
@@ -365,7 +365,7 @@ class QueueScreen(ActingScreen):
         """Add the term of a group to the filter."""
         if term is not None:
             text = f"{self.messages.typed.text} {term}".strip()
-            self.messages.apply(parse_filter(text, self.site.source.thresholds.poison_rc))
+            self.messages.apply(parse_filter(text, self.server.source.thresholds.poison_rc))
 
     def _close_filter(self) -> None:
         self.messages.filter_line.close()
@@ -388,7 +388,7 @@ class QueueScreen(ActingScreen):
     @work(group="blocked", exclusive=True)
     async def action_blocked(self) -> None:
         """Show how many consumers are blocked on this list, or on all lists of the server."""
-        self.notify(await waiters_text(self.site.source, self.queue), markup=False)
+        self.notify(await waiters_text(self.server.source, self.queue), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._charts.tell(state)
@@ -404,7 +404,7 @@ class QueueScreen(ActingScreen):
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:
-        source = self.site.source
+        source = self.server.source
         try:
             due = await source.due(self.queue, at_ms)
             waiting = await source.waiting(self.queue) if isinstance(source, KnowsWaiters) else None

@@ -140,7 +140,7 @@ class DiffScreen(DashboardScreen):
         diff = diff_of(marked.snapshot, snapshot, marked.at_ms, replaying.position_ms)
         self._title.show(self._instants(diff))
         self._sums.show(_sums(diff))
-        titles = {site.place: site.title(snapshot.part(site.place).ns) for site in self.dashboard.sites}
+        titles = {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers}
         self._names = max((cell_len(printable(queue.state.name, _NAME_MAX)) for queue in diff.queues), default=0)
         self._lay_out()
         self.table.empty_text = [("  There are no queues at either time.", "muted")]
@@ -151,7 +151,7 @@ class DiffScreen(DashboardScreen):
     @on(RowTable.Resized)
     def _lay_out(self) -> None:
         """Fit the columns to the width."""
-        self.table.columns = diff_columns(len(self.dashboard.sites), self._names, self.size.width)
+        self.table.columns = diff_columns(len(self.dashboard.servers), self._names, self.size.width)
         self.table.repaint()
 
     @on(RowTable.Moved)

@@ -31,14 +31,14 @@ class Marked:
 
 
 class ReplaySession:
-    """The state of a replay for the app and its screens: its player, its sites, and the marked time.
+    """The state of a replay for the app and its screens: its player, its servers, and the marked time.
 
     ``source_of`` makes the source of a place.
     """
 
     def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
         self.player = player
-        self.sites: tuple[WatchedServer, ...] = ()
+        self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
         self.marked: Marked | None = None
         self._source_of = source_of
@@ -58,7 +58,7 @@ class ReplaySession:
             self._places[label] = place
             if place not in self._sources:
                 self._sources[place] = self._source_of(place)
-        self.sites = tuple(
+        self.servers = tuple(
             WatchedServer(self._sources[place], place=label, name=place.profile, ns=place.ns, read_only=True)
             for place, label in labels.items()
         )
@@ -71,9 +71,9 @@ class ReplaySession:
         return self._labels[self._places[label]]
 
     @property
-    def sites_by_label(self) -> "dict[str, WatchedServer]":
-        """The sites by their current and earlier labels."""
-        by_label = {site.place: site for site in self.sites}
+    def servers_by_label(self) -> "dict[str, WatchedServer]":
+        """The servers by their current and earlier labels."""
+        by_label = {server.place: server for server in self.servers}
         return {label: by_label[self.label_of(label)] for label in self._places}
 
     @property

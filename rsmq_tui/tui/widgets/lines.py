@@ -168,27 +168,27 @@ class StatusLine(Painted):
 
     def _connecting(self) -> list[Piece]:
         """Name the servers that have not answered yet, and after a moment for how long."""
-        names = ", ".join(dict.fromkeys(printable(site.server, 60) for site in self._sites if site.server))
+        names = ", ".join(dict.fromkeys(printable(server.address, 60) for server in self._servers if server.address))
         waited_s = dashboard_of(self.app).clock() - self._began_s
         since = f" {waited_s:.0f} s" if waited_s >= 1 else ""
         return [(f" rsmq-tui   connecting{' to ' if names else ''}{names} …{since}", "muted")]
 
     def _left(self, snapshot: Snapshot) -> list[tuple[int, Piece]]:
         ns = printable(snapshot.ns, 40)
-        sites = self._sites
+        servers = self._servers
         names: list[Piece] = []
-        is_one = are_of_one_server(sites)
-        for site in sites[:1] if is_one else sites:
-            if site.name or not is_one:
-                part = snapshot.part(site.place)
+        is_one = are_of_one_server(servers)
+        for server in servers[:1] if is_one else servers:
+            if server.name or not is_one:
+                part = snapshot.part(server.place)
                 gone = "✗ " if part.link.failure is not None else "◌ " if _is_late(part, dashboard_of(self.app)) else ""
                 # The address beside it has the namespaces of one server.
-                title = site.name if is_one else site.title(part.ns)
-                names += [(f" {gone}{printable(title, 24)} ", site.colour or "strong"), (" ", "")]
+                title = server.name if is_one else server.title(part.ns)
+                names += [(f" {gone}{printable(title, 24)} ", server.colour or "strong"), (" ", "")]
         pieces: list[tuple[int, Piece]] = [(_PROGRAM, (" rsmq-tui  ", "strong"))]
         pieces += [(_SERVER, name) for name in names]
         pieces.append((_ADDRESS, (f" {printable(snapshot.server)} · {ns} ", "")))
-        if all(site.read_only for site in sites):
+        if all(server.read_only for server in servers):
             pieces.append((_READ_ONLY, (" read-only ", "strong")))
         if snapshot.link.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
@@ -250,19 +250,19 @@ class StatusLine(Painted):
         if len(stale) > 1:
             return (f"{sign} {len(stale)} of {len(parts)} stale ", "alarm")
         (part,) = stale
-        title = dashboard.site(part.place).title(part.ns)
+        title = dashboard.server(part.place).title(part.ns)
         return (f"{sign} {printable(title, 24)}: {age_words(part, dashboard)} ", "alarm")
 
     @property
-    def _sites(self) -> Sequence[WatchedServer]:
+    def _servers(self) -> Sequence[WatchedServer]:
         """The servers that the screen shows; in a replay, those that are in the snapshot."""
         dashboard, place = dashboard_of(self.app), getattr(self.screen, "place", None)
         if place is not None:
-            return (dashboard.site(place),)
+            return (dashboard.server(place),)
         if dashboard.replay is None or self.snapshot is None or not self.snapshot.parts:
-            return dashboard.sites
+            return dashboard.servers
         there = {part.place for part in self.snapshot.parts}
-        return [site for site in dashboard.sites if site.place in there]
+        return [server for server in dashboard.servers if server.place in there]
 
 
 # The beginning of the title of a screen that can be left; a click on it goes back.

@@ -79,7 +79,7 @@ def command(options: Options) -> int:
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415
 
     app = RsmqApp(
-        replaying.sites,
+        replaying.servers,
         replay=replaying,
         ascii_only=options.ascii,
         theme=options.theme,
