@@ -3,11 +3,10 @@
 import click
 
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.output import cells
 from rsmq_tui.cli.parsing import Decorator, OneOf, Options, option
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import cells, printable
 
 _FILTERS = """\
 all terms must match; ! before a term inverts it

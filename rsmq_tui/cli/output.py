@@ -5,13 +5,12 @@ import os
 import shutil
 import sys
 import time
-import unicodedata
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.text import UNKNOWN, date_clock, duration, printable
+from rsmq_tui.monitor.text import UNKNOWN, cells, date_clock, duration, fitted, printable
 from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
@@ -72,32 +71,6 @@ def say(sentence: str) -> None:
 def say_when(sentence: str) -> None:
     """Print a sentence for people on stderr after the local time, as of a program that runs for days."""
     say(f"{date_clock(now_ms())}  {sentence}")
-
-
-def cells(text: str) -> int:
-    """Return how many columns a printable text takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return sum(_cells_of(character) for character in text)
-
-
-def fitted(text: str, width: int) -> str:
-    """Cut a printable text to so many columns, with … in the last one."""
-    if cells(text) <= width:
-        return text
-    kept, left = "", width - 1
-    for character in text[:width]:
-        left -= _cells_of(character)
-        if left < 0:
-            break
-        kept += character
-    return kept + "…"
-
-
-def _cells_of(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 class Column(NamedTuple):

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
 from fnmatch import fnmatchcase
+from itertools import accumulate
 
 UNKNOWN = "–"
 # Limits sentences that quote the server, which may return any text.
@@ -16,12 +17,10 @@ _S_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _INVISIBLE = {"Cf", "Cs", "Co", "Cn"}
 _MARKS = {"Mn", "Mc", "Me"}
-# Jamo that complete a syllable, and skin tones: they have no width either.
-_WITHOUT_WIDTH = frozenset(
-    chr(code)
-    for first, last in ((0x1160, 0x11FF), (0xD7B0, 0xD7FB), (0xFFA0, 0xFFA0), (0x1F3FB, 0x1F3FF))
-    for code in range(first, last + 1)
-)
+# Jamo that complete a syllable: they have no width either.
+_JAMO = frozenset(map(chr, [*range(0x1160, 0x1200), *range(0xD7B0, 0xD7FC)]))
+# Many terminals draw these on the character before: a filler of Hangul, and skin tones.
+_STACKED = _JAMO | frozenset(map(chr, [0xFFA0, *range(0x1F3FB, 0x1F400)]))
 # Some scripts stack four or five marks on one letter. A thousand marks would overwrite the lines around, and take a
 # terminal very long to draw and this program very long to measure.
 _STACKED_MAX = 8
@@ -226,6 +225,28 @@ def printable(text: str, limit: int | None = None) -> str:
     return shown if limit is None or len(shown) <= limit else shown[: limit - 1] + "…"
 
 
+def cells(text: str) -> int:
+    """Return how many columns a printable text takes on most terminals.
+
+    Some draw spacing marks, as of Devanagari, without a column of their own; so does Textual, by which the dashboard
+    has to measure.
+    """
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def fitted(text: str, width: int) -> str:
+    """Cut a printable text to so many columns, with … in the last one."""
+    if cells(text) <= width:
+        return text
+    return text[: sum(taken < width for taken in accumulate(map(_cells_of, text)))] + "…"
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me") or character in _JAMO:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
 NO_NAME = "(no name)"
 
 
@@ -286,7 +307,7 @@ def _shown(text: str) -> Iterator[str]:
     stacked = 0
     for character in text:
         category = unicodedata.category(character)
-        stacked = stacked + 1 if category in _MARKS or character in _WITHOUT_WIDTH else 0
+        stacked = stacked + 1 if category in _MARKS or character in _STACKED else 0
         is_harmless = character.isprintable() and category not in _INVISIBLE and stacked <= _STACKED_MAX
         if is_harmless and _encoding is not None and character not in _drawn:
             is_harmless = is_encodable(character, _encoding)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rsmq_tui.cli.output import cells
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore
+from rsmq_tui.monitor.text import cells
 from tests.cli.conftest import Command
 from tests.cli.running import SECONDS_MAX, environment
 from tests.events.made import SERVER, event

@@ -8,9 +8,10 @@ from rich.text import Text
 
 from rsmq_tui.cli.errors import EXIT_FAILED
 from rsmq_tui.cli.options import json_option
-from rsmq_tui.cli.output import fields_json, fitted, print_words, say, wants_json
+from rsmq_tui.cli.output import fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Group, Options
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.text import fitted
 from rsmq_tui.tui.theme import SIGNS, ThemeError, ThemeFile, chart_colour, load_themes, read_theme, user_themes
 
 _NOTES = """\

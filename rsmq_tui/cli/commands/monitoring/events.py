@@ -10,13 +10,13 @@ import click
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import complete_queues, json_option
-from rsmq_tui.cli.output import Column, Table, cells, print_json, say, wants_json
+from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.text import date_clock, is_named, printable, printable_name
+from rsmq_tui.monitor.text import cells, date_clock, is_named, printable, printable_name
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
