@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
-from rsmq_tui.monitor.model import was_created_again
+from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo, server_change
@@ -164,31 +164,24 @@ class QueueDetector:
             self._follow(queue, at_ms, found)
 
     def _compare(self, last: Sequence[QueueState], snapshot: Snapshot, found: list[Event]) -> None:
-        at_ms, queues = snapshot.at_ms, snapshot.queues
-        created: list[QueueState] = []
-        known: dict[str, QueueState] = {}
-        changed = snapshot.changed_since(last)
-        if changed is None:
-            known = {queue.name: queue for queue in last}
-            created = [queue for queue in queues if queue.name not in known]
-            pairs = [(known.pop(queue.name), queue) for queue in queues if queue.name in known]
-            self._note_filled(before for before, _ in pairs)
-        else:
-            self._note_filled(changed[0])
-            # In most queues that changed, only counts differ. Of the depth, only whether it is 0 matters.
-            pairs = [
-                (before, after)
-                for before, after in zip(*changed, strict=True)
-                if before.verdict is not after.verdict
-                or before[_ATTRIBUTES] != after[_ATTRIBUTES]
-                or (not before.depth) is not (not after.depth)
-                or self._was_restarted
-            ]
+        at_ms = snapshot.at_ms
+        differences = snapshot.differences(last)
+        gone, created = differences.gone, differences.created
+        self._note_filled(differences.before)
+        # In most queues that changed, only counts differ. Of the depth, only whether it is 0 matters.
+        pairs = [
+            (before, after)
+            for before, after in differences.pairs
+            if before.verdict is not after.verdict
+            or before[_ATTRIBUTES] != after[_ATTRIBUTES]
+            or (not before.depth) is not (not after.depth)
+            or self._was_restarted
+        ]
         again = [after for before, after in pairs if was_created_again(before.created_ms, after.created_ms)]
         others = {queue.name for queue in again}
-        self._forget(known.keys() | others)
+        self._forget({queue.name for queue in gone} | others)
         for before, after in pairs:
-            if before is not after and not (others and after.name in others):
+            if after.name not in others:
                 self._compare_queue(before, after, at_ms, found)
         for queue in (*created, *again):
             self._meet(queue, at_ms, found)
@@ -201,12 +194,12 @@ class QueueDetector:
             )  # fmt: skip
             found += self._many(
                 # A list of which searches found no key was empty.
-                [queue for queue in known.values() if queue.created_ms is not None], at_ms, EventKind.DELETED,
+                [queue for queue in gone if queue.created_ms is not None], at_ms, EventKind.DELETED,
                 partial(_deleted, how="lost with the restart of the server"),
                 of_many="lost with the restart of the server", is_loss=True,
             )  # fmt: skip
-            known = {name: queue for name, queue in known.items() if queue.created_ms is None}
-        found += self._many(known.values(), at_ms, EventKind.DELETED, _deleted)
+            gone = [queue for queue in gone if queue.created_ms is None]
+        found += self._many(gone, at_ms, EventKind.DELETED, _deleted)
         found += self._many(created, at_ms, EventKind.CREATED, _created)
         found += self._again(again, at_ms, are_all=len(again) == len(last))
 
@@ -460,20 +453,17 @@ class Losses(NamedTuple):
         return "no queue is missing"
 
 
-def losses_between(last: Iterable[QueueState], queues: Iterable[QueueState]) -> Losses:
+def losses_of(differences: Differences) -> Losses:
     """Return what is missing in the first poll after a restart, compared with the last one before it."""
-    known = {queue.name: queue for queue in queues}
-    lost = messages = 0
-    for before in last:
-        after = known.get(before.name)
-        # A list of which searches found no key was empty.
-        is_gone = after is None and before.created_ms is not None
-        if is_gone or (after is not None and was_created_again(before.created_ms, after.created_ms)):
-            lost += 1
-            messages += before.depth or 0
-        elif after is not None and _lost_some(before, after):
-            messages += (before.depth or 0) - (after.depth or 0)
-    return Losses(lost, messages)
+    # A list of which searches found no key was empty.
+    lost = [queue for queue in differences.gone if queue.created_ms is not None]
+    fewer = 0
+    for before, after in differences.pairs:
+        if was_created_again(before.created_ms, after.created_ms):
+            lost.append(before)
+        elif _lost_some(before, after):
+            fewer += (before.depth or 0) - (after.depth or 0)
+    return Losses(len(lost), sum(queue.depth or 0 for queue in lost) + fewer)
 
 
 def _lost_some(before: QueueState, after: QueueState) -> bool:

@@ -1,6 +1,6 @@
 """One poll as immutable values: Snapshot, QueueState and Verdict. Screens, commands and recorders read them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import compress
@@ -175,6 +175,20 @@ def was_created_again(before_ms: int | None, after_ms: int | None) -> bool:
     return None not in (before_ms, after_ms) and before_ms != after_ms
 
 
+class Differences(NamedTuple):
+    """The queues that differ from those of an earlier poll: as they were and as they are, those gone, and new ones."""
+
+    before: Sequence[QueueState]
+    after: Sequence[QueueState]
+    gone: Sequence[QueueState] = ()
+    created: Sequence[QueueState] = ()
+
+    @property
+    def pairs(self) -> Iterator[tuple[QueueState, QueueState]]:
+        """The states of each queue that was not the same before, before and after."""
+        return zip(self.before, self.after, strict=True)
+
+
 class Totals(NamedTuple):
     """Sums over all queues; ``oldest`` is the name of the queue that has had a ready message for the longest time.
 
@@ -277,6 +291,20 @@ class Snapshot:
         are_new = list(map(is_not, last, queues))
         before, after = list(compress(last, are_new)), list(compress(queues, are_new))
         return (before, after) if [queue.name for queue in before] == [queue.name for queue in after] else None
+
+    def differences(self, last: Sequence[QueueState]) -> Differences:
+        """As ``changed_since``, also if queues were created or deleted since."""
+        if (changed := self.changed_since(last)) is not None:
+            return Differences(*changed)
+        known, created = {queue.name: queue for queue in last}, []
+        before, after = [], []
+        for queue in self.queues:
+            if (earlier := known.pop(queue.name, None)) is None:
+                created.append(queue)
+            elif earlier is not queue:
+                before.append(earlier)
+                after.append(queue)
+        return Differences(before, after, list(known.values()), created)
 
     def part(self, place: str) -> "Snapshot":
         """Return the part of that server, an empty snapshot before its first poll; this snapshot if it has no parts."""

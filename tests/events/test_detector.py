@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_between
+from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_of
 from rsmq_tui.events.model import Event, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
@@ -571,7 +571,7 @@ def test_a_queue_that_cannot_be_read_after_a_restart_is_not_known_to_be_lost() -
     before = [state("a", depth=7), state("b", depth=5), state("c", depth=3)]
     after = [state("a", Verdict.BROKEN, created_ms=None, depth=None), state("b", created_ms=2)]
     # Alerts and the log of events say the same of the others.
-    assert losses_between(before, after) == (2, 8)
+    assert losses_of(polled(*after).differences(polled(*before).queues)) == (2, 8)
     assert [event.queue for event in restarted_between(detector(), before, after) if "lost" in event.text] == ["c", "b"]
 
 

@@ -196,6 +196,13 @@ def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_find
         found, expected = (one.changed_since(last) for one in (snapshot, replace(snapshot, changes=None)))
         assert [list(map(id, some)) for some in found or ()] == [list(map(id, some)) for some in expected or ()]
         assert (found is None) is (expected is None)
+        before, now = ({queue.name: queue for queue in some} for some in (last, snapshot.queues))
+        differences = snapshot.differences(last)
+        assert [queue.name for queue in differences.created] == [name for name in now if name not in before]
+        assert [queue.name for queue in differences.gone] == [name for name in before if name not in now]
+        assert [[id(queue) for queue in pair] for pair in differences.pairs] == [
+            [id(before[name]), id(queue)] for name, queue in now.items() if before.get(name, queue) is not queue
+        ]
         if snapshot.changes is not None and snapshot.changes.before is last:
             compared += 1
             replaced += len(snapshot.changes.indexes)

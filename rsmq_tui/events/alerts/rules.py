@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_between
+from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
-from rsmq_tui.monitor.model import was_created_again
+from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, SERVER_RESTARTED, TROUBLE, Condition, Rule
@@ -182,6 +182,31 @@ class _Now:
     @property
     def wall_ms(self) -> int:
         return round(self.wall_s * 1000)
+
+
+class _Poll(NamedTuple):
+    """A poll of a place, for all rules: ``muted`` are queues whose trouble is acknowledged.
+
+    ``changed`` are the queues that changed since the last poll, None if some were created or deleted, or if it is the
+    first; ``again`` are the names of those that were deleted and created again.
+    """
+
+    snapshot: Snapshot
+    profile: str
+    now: _Now
+    thresholds: Thresholds
+    muted: Collection[str]
+    changed: Sequence[QueueState] | None = None
+    again: Set[str] = frozenset()
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        return self.profile, self.snapshot.server, self.snapshot.ns
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the poll succeeded; a failed one says nothing about queues."""
+        return self.snapshot.link.failure is None and self.snapshot.link.fresh_at_s is not None
 
 
 class _Due(NamedTuple):
@@ -470,45 +495,31 @@ class AlertRules:
         muted: Collection[str] = (),
     ) -> list[Telling]:
         """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
-        now = _Now(now_ms, wall_s, snapshot.at_ms)
+        poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, muted)
+        if poll.has_answer:
+            poll = self._compared(poll)
         found: list[Telling] = []
-        # A failed poll says nothing about queues.
-        answered = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
-        place = profile, snapshot.server, snapshot.ns
-        changed, again = None, frozenset[str]()
-        if answered:
-            self._note_change(place, snapshot, now)
-            changed, again = self._changed(place, snapshot)
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
             if rule.when.what in OF_SERVERS:
-                found += self._take_server(rule, snapshot, profile, now, answered=answered)
-            elif answered:
-                found += self._take_queues(rule, snapshot, changed, again, thresholds, profile, now, muted)
+                found += self._take_server(rule, poll)
+            elif poll.has_answer:
+                found += self._take_queues(rule, poll)
         return found
 
-    def _changed(
-        self, place: tuple[str, ...], snapshot: Snapshot
-    ) -> tuple[Sequence[QueueState] | None, frozenset[str]]:
-        """Return the queues that changed since the last poll of a place, and the names of those created again.
+    def _compared(self, poll: _Poll) -> _Poll:
+        """Compare a poll with the last one of its place."""
+        last, self._last[poll.place] = self._last.get(poll.place), poll.snapshot.queues
+        differences = poll.snapshot.differences(last or ())
+        self._note_change(poll, differences)
+        again = {one.name for was, one in differences.pairs if was_created_again(was.created_ms, one.created_ms)}
+        is_whole = last is None or differences.gone or differences.created
+        return poll._replace(changed=None if is_whole else differences.after, again=again)
 
-        None if some appeared or disappeared.
-        """
-        last, self._last[place] = self._last.get(place), snapshot.queues
-        changed = None if last is None else snapshot.changed_since(last)
-        if changed is None:
-            known = {queue.name: queue for queue in last or ()}
-            both = [(known[queue.name], queue) for queue in snapshot.queues if queue.name in known]
-        else:
-            both = list(zip(*changed, strict=True))
-        again = frozenset(
-            after.name for before, after in both if was_created_again(before.created_ms, after.created_ms)
-        )
-        return None if changed is None else changed[1], again
-
-    def _note_change(self, place: tuple[str, ...], snapshot: Snapshot, now: _Now) -> None:
-        """Remember that another process answers for the server of a place than before; call it before ``_changed``."""
+    def _note_change(self, poll: _Poll, differences: Differences) -> None:
+        """Remember that another process answers for the server of a place than before, and what it lost."""
+        place, snapshot, now = poll.place, poll.snapshot, poll.now
         change = server_change(self._infos.get(place), snapshot.info)
         if snapshot.info is not None:
             self._infos[place] = snapshot.info
@@ -516,29 +527,21 @@ class AlertRules:
             ahead_ms = now.ms - snapshot.at_ms
             from_ms, until_ms = change.from_ms + ahead_ms, change.until_ms + ahead_ms
             self._server_changes[place] = change._replace(from_ms=from_ms, until_ms=until_ms)
-            losses = losses_between(self._last.get(place, ()), snapshot.queues) if change.is_restart else Losses()
+            losses = losses_of(differences) if change.is_restart else Losses()
             self._restarts[place] = now.ms, losses
 
-    def _take_queues(
-        self,
-        rule: Rule,
-        snapshot: Snapshot,
-        changed: Sequence[QueueState] | None,
-        again: frozenset[str],
-        thresholds: Thresholds,
-        profile: str,
-        now: _Now,
-        muted: Collection[str],
-    ) -> list[Telling]:
+    def _take_queues(self, rule: Rule, poll: _Poll) -> list[Telling]:
+        """Apply a rule to the queues of a place."""
+        snapshot, profile, now, thresholds = poll.snapshot, poll.profile, poll.now, poll.thresholds
         topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, snapshot.ns)
         followed = self._follow(topic, rule, now)
         check, at_ms, queues = self._checks[rule.name], snapshot.at_ms, snapshot.queues
-        looked, was_forecast, followed.is_forecast = changed, followed.is_forecast, _is_forecast(snapshot)
+        looked, was_forecast, followed.is_forecast = poll.changed, followed.is_forecast, _is_forecast(snapshot)
         if looked is None or at_ms >= followed.next_ms or was_forecast is not followed.is_forecast:
             looked, followed.next_ms = queues, _FOREVER
         followed.next_ms = min(followed.next_ms, check.next_ms(looked, at_ms))
         holding = self._of_rule(rule, check.holding(looked, at_ms))
-        if replaced := again & followed.names:
+        if replaced := poll.again & followed.names:
             followed.lose(replaced, self._deletions(snapshot, replaced), now.ms)
         if names := followed.names:
             hold = {queue.name for queue in holding}
@@ -552,7 +555,7 @@ class AlertRules:
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
                 is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
                 others.append((queue.name, False if is_known else None))
-            if changed is None:
+            if poll.changed is None:
                 lost = names - {queue.name for queue in queues}
                 followed.lose(lost, self._deletions(snapshot, lost) if lost else {}, now.ms)
             followed.observe(others, now.ms)
@@ -562,8 +565,8 @@ class AlertRules:
         followed.note_beginning({name: ms + ahead_ms for name, ms in since_ms.items() if ms is not None})
         over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
         followed.recover({name: None if ms is None else ms + ahead_ms for name, ms in over_ms.items()})
-        change = self._server_changes.get((profile, snapshot.server, snapshot.ns))
-        due = followed.due(now, muted, change)
+        change = self._server_changes.get(poll.place)
+        due = followed.due(now, poll.muted, change)
         present = {queue.name: queue for queue in queues} if due else {}
 
         def affected(name: str, due: _Due) -> Affected:
@@ -582,8 +585,9 @@ class AlertRules:
 
         return [Telling(message(each, each.names), message(each, each.news) if each.news else None) for each in due]
 
-    def _take_server(self, rule: Rule, snapshot: Snapshot, profile: str, now: _Now, *, answered: bool) -> list[Telling]:
+    def _take_server(self, rule: Rule, poll: _Poll) -> list[Telling]:
         """Apply a rule to a server, from the states of its places."""
+        snapshot, profile, now = poll.snapshot, poll.profile, poll.now
         places = self._of_servers.setdefault((rule.name, snapshot.server), {})
         place = snapshot.place, snapshot.ns
         outages = self._outages.setdefault((rule.name, snapshot.server), OutageClock())
@@ -595,12 +599,12 @@ class AlertRules:
             outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
             why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
         elif rule.when.what == SERVER_RESTARTED:
-            found_ms, _ = self._restarts.get((profile, snapshot.server, snapshot.ns), (-_FOREVER, None))
+            found_ms, _ = self._restarts.get(poll.place, (-_FOREVER, None))
             places[place] = now.ms - found_ms < _RESTARTED_MS
             holds = any(places.values())
             why = self._restart_words(profile, snapshot, now)
         else:
-            places[place] = _is_near(rule.when, snapshot) if answered else None
+            places[place] = _is_near(rule.when, snapshot) if poll.has_answer else None
             known = [value for value in places.values() if value is not None]
             holds = any(known) if known else None
             why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"

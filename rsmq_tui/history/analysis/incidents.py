@@ -23,6 +23,7 @@ from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident, Time
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
+from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, plural
 
 _NOTHING = Expected()
@@ -141,8 +142,7 @@ def _lives(episodes: Iterable[Episode]) -> list[list[Episode]]:
     lives: list[list[Episode]] = []
     created_ms: int | None = None
     for episode in episodes:
-        is_other = None not in (created_ms, episode.created_ms) and episode.created_ms != created_ms
-        if not lives or is_other:
+        if not lives or was_created_again(created_ms, episode.created_ms):
             lives.append([])
         lives[-1].append(episode)
         created_ms = created_ms if episode.created_ms is None else episode.created_ms

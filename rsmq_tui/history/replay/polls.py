@@ -27,6 +27,7 @@ from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import Expected
+from rsmq_tui.monitor.model import was_created_again
 
 WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4
@@ -245,7 +246,7 @@ class _Mark(NamedTuple):
 
     def is_other(self, before: "_Mark") -> bool:
         """Return whether the queue is another one than that of an earlier mark: it was created again."""
-        return None not in (before.created_ms, self.created_ms) and before.created_ms != self.created_ms
+        return was_created_again(before.created_ms, self.created_ms)
 
 
 class Changes:
