@@ -31,8 +31,9 @@ from rsmq_tui.triage.errors import EXPECTED, NoListError, TriageError, explain
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
-from rsmq_tui.triage.service import ANOTHER_SERVER, ChangeService
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, previews_in, run_of
+from rsmq_tui.triage.undo_preview import ANOTHER_SERVER
 
 _MB = 1_000_000
 

@@ -10,33 +10,23 @@ from pathlib import Path
 
 from rsmq_tui.files import sqlite_version, whole_file
 from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.text import count, plural, printable
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Redo, Undo
+from rsmq_tui.triage.actions import Action, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal, damage_words
+from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
-from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, Selected, changed_messages, select_part
-from rsmq_tui.triage.scope import Matching, Named, Preview, ScanCallback, ScanProgress, Scope, what_of
-from rsmq_tui.triage.undo import (
-    LeftToUndo,
-    UndoOutlook,
-    bodies_of_undo,
-    effect_of,
-    left_to_undo,
-    notes_of_undo,
-    prepare_undo,
-    removal_notes,
-    undo_outlook,
-    undo_summary,
-)
+from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, changed_messages
+from rsmq_tui.triage.scope import Named, Preview, ScanCallback, ScanProgress, Scope, what_of
+from rsmq_tui.triage.undo import UndoOutlook, prepare_undo, undo_outlook
+from rsmq_tui.triage.undo_preview import change_to_undo, last_to_undo, preview_of_undo
 
 
 class Backend(ABC):
@@ -68,10 +58,6 @@ class Backend(ABC):
 
 
 READ_ONLY = "read-only: nothing can be changed"
-_LEFT_ALONE = "Messages changed since, or gone, are skipped and counted."
-ANOTHER_SERVER = (
-    "The server at this address was restarted or replaced since the change: check that it is the right one."
-)
 
 
 class ChangeService:
@@ -159,73 +145,18 @@ class ChangeService:
         with explained():
             journal = await self._open()
             await self._recover(journal)
-            found = await self._undoable(journal, change, queue, unsettled=unsettled)
-            editor = self._editor_of(found.ns, found.queue)
+            server, ns = self.server, self.ns
+            if change is None:
+                found = await asyncio.to_thread(last_to_undo, journal, server, ns, queue)
+            else:
+                found = await asyncio.to_thread(change_to_undo, journal, server, change, unsettled=unsettled)
             if isinstance(scope, Chosen) and change not in (None, found.change):
                 # In a redo, which has only what came back, they are at other places.
                 scope = Named(scope.ids)
-            selected = None if scope is None else await select_part(editor, journal, found, scope, on_progress)
-            part = None if selected is None else selected.part
-            outlook = await undo_outlook(editor, journal, found.change, part)
-            left = outlook.left
-            planned = left.planned(unsettled=unsettled)
-            if left.unsettled and not planned:
-                raise TriageError(_unsettled_words(found, left, unsettled=False))
-            if selected is not None and not planned:
-                raise TriageError(_nothing_selected(found, selected, scope))
-            _, run_id = await editor.clock_and_run_id()
-            chain = await asyncio.to_thread(journal.undo_chain, found)
-            original, is_redo = chain.original, chain.undo_is_redo
-            is_part = part is not None or (is_redo and any(each.part for each in chain.changes))
-            effect = effect_of(original, planned, is_redo=is_redo, is_part=is_part)
-            bodies: tuple[bytes, ...] = ()
-            if planned and (effect.removes or is_part):
-                bodies = await bodies_of_undo(editor, journal, found.change, unsettled=unsettled, part=part)
-            of_original = () if is_redo else notes_of_undo(original)
-            others = [] if change is None else await asyncio.to_thread(_other_redos, journal, change, found)
-            if change is None:
-                damaged = await asyncio.to_thread(journal.damaged_since, found.change)
-                of_original = (*of_original, *(f"{damage_words(number).capitalize()}." for number in damaged))
-        summary = undo_summary(original if is_redo else found, original, planned, is_part=is_part)
-        now = [f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []
-        notes = [_LEFT_ALONE, *now, *of_original, *removal_notes(left)]
-        if selected is not None:
-            notes += _selection_notes(found, selected)
-        elif found.is_part_undone:
-            notes.append(f"{count(found.undone)} of {count(found.done)} were undone before.")
-        notes += [
-            f"What change {redo} has made again stays so: to take it back, undo change {redo}." for redo in others
-        ]
-        if left.unsettled:
-            notes.append(f"{_unsettled_words(found, left, unsettled=unsettled)}.")
-        elif found.doubt:
-            notes.append(f"{found.doubt[0].upper()}{found.doubt[1:]}: another client may have done it.")
-        if None not in (run_id, found.run_id) and run_id != found.run_id:
-            notes.append(ANOTHER_SERVER)
-        return Preview(
-            action=(Redo if is_redo else Undo)(
-                queue=found.queue,
-                change=found.change,
-                summary=summary,
-                unsettled=unsettled,
-                target=original.target if is_redo else found.target,
-                effect=effect,
-                part=part,
-                whole=(original if is_redo else found).done if is_part else None,
-                undone=found.undone,
-            ),
-            what=summary,
-            server=self.server,
-            ns=found.ns,
-            profile=self.profile,
-            at_ms=found.at_ms,
-            count=planned,
-            keep_days=journal.keep_days,
-            notes=tuple(notes),
-            bodies=bodies,
-            elsewhere=0 if selected is None else selected.missing,
-            scope=Named(scope.ids) if isinstance(scope, Chosen) else scope,
-        )
+            editor = self._editor_of(found.ns, found.queue)
+            return await preview_of_undo(
+                editor, journal, found, scope, on_progress, profile=self.profile, asked=change, unsettled=unsettled
+            )
 
     @property
     def journal_version(self) -> tuple[int, ...] | None:
@@ -335,31 +266,6 @@ class ChangeService:
         await asyncio.to_thread(journal.prune)
         return found
 
-    async def _undoable(self, journal: Journal, change: int | None, queue: str | None, *, unsettled: bool) -> Change:
-        if change is None:
-            found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
-            if found is None:
-                where = f"queue {queue}" if queue else f"namespace {self.ns}"
-                damaged = [damage_words(number) for number in await asyncio.to_thread(journal.damaged_since, 0)]
-                raise TriageError("; ".join([f"nothing to undo in {where} on {self.server}", *damaged[-1:]]))
-            return found
-        found = await asyncio.to_thread(journal.change, change)
-        if found is None:
-            raise JournalError(f"no change {change} in the journal: rsmq-tui journal lists them")
-        if found.state is State.DAMAGED:
-            raise JournalError(damage_words(change))
-        if found.server != self.server:
-            raise TriageError(f"change {change} was made on {found.server}, not on {self.server}")
-        if (redo := await asyncio.to_thread(_redo_to_undo, journal, found, unsettled=unsettled)) is not None:
-            return redo
-        # The certain part may have been undone already, and the unsettled part is left.
-        is_rest = unsettled and found.unsure and found.state is State.UNDONE
-        if found.state is State.UNDONE and not is_rest:
-            raise JournalError(f"change {change} was already undone")
-        if not (found.can_be_undone or is_rest):
-            raise JournalError(f"change {change} cannot be undone: it is {found.state}, with {found.done:,} done")
-        return found
-
     def _editor_of(self, ns: str, queue: str) -> EditExecutor:
         """Return the editor of a queue of any kind, over the existing connections."""
         found = self._editor if self._editor.ns == ns else editor_of(self._editor, ns)
@@ -387,61 +293,6 @@ class ChangeService:
         write = partial(self._audit.write, ended=runner.stopped or State.DONE)
         await asyncio.to_thread(journal.audit, runner.change, write)
         await asyncio.to_thread(journal.prune)
-
-
-def _nothing_selected(change: Change, selected: Selected, scope: PartScope | None) -> str:
-    """Return why none of the selected messages can be undone."""
-    reasons = _selection_notes(change, selected)
-    if selected.missing:
-        reasons.append(f"{plural(selected.missing, 'id')} {'is' if selected.missing == 1 else 'are'} not in it")
-    why = f": {'; '.join(reason.removesuffix('.') for reason in reasons)}" if reasons else ""
-    text = scope.filter.text.strip() if isinstance(scope, Matching) else ""
-    does = f"matches {printable(text)}" if text else "is selected"
-    return f"change {change.change} of {printable(change.queue)}: no message that it has {change.past} {does}{why}"
-
-
-def _selection_notes(change: Change, selected: Selected) -> list[str]:
-    notes = []
-    if selected.undone:
-        were = "was" if selected.undone == 1 else "were"
-        notes.append(f"{count(selected.undone)} of those selected {were} undone before.")
-    if selected.unread:
-        is_gone = "is gone, so that its body" if selected.unread == 1 else "are gone, so that their bodies"
-        notes.append(f"{plural(selected.unread, 'message')} {is_gone} could not be searched.")
-    return notes
-
-
-def _unsettled_words(change: Change, left: LeftToUndo, *, unsettled: bool) -> str:
-    doubts = (
-        (left.taken, "consumed", "not put back", "puts {} back", "put back anyway"),
-        (left.put, "sent by another client", "left alone", "undoes {}, too", "undone anyway"),
-    )
-    said = []
-    for number, instead, so, does, anyway in doubts:
-        they_are, them = ("it is", "it") if number == 1 else ("they are", "them")
-        some = f"{plural(number, 'message')} of change {change.change} may have been {instead} instead of {change.past}"
-        asked = f", so {they_are} {so}; rsmq-tui undo {change.change} --unsettled {does.format(them)}"
-        said += [some + (f": {they_are} {anyway}" if unsettled else asked)] if number else []
-    return "; ".join(said)
-
-
-def _redo_to_undo(journal: Journal, change: Change, *, unsettled: bool) -> Change | None:
-    """Return the redo to undo instead of a change of which nothing else is left to undo; None if there is none."""
-
-    def has_left(number: int) -> bool:
-        return left_to_undo(journal, number).planned(unsettled=unsettled) > 0
-
-    redos = journal.redos(change.change)
-    # To find out what is left, all batches are read: most changes have no redo.
-    if not redos or (change.state is not State.UNDONE and has_left(change.change)):
-        return None
-    return next((redo for redo in redos if has_left(redo.change)), redos[0])
-
-
-def _other_redos(journal: Journal, change: int, undone: Change) -> list[int]:
-    """Return the redos of a change, other than the one that is undone, of which something is left to undo."""
-    redos = (redo.change for redo in journal.redos(change) if redo.change != undone.change)
-    return [redo for redo in redos if left_to_undo(journal, redo).planned(unsettled=True)]
 
 
 async def _begun(journal: Journal, begin: Callable[[], int]) -> int:
