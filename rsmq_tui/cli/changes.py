@@ -90,13 +90,13 @@ Ask = Callable[[ChangeService, ScanCallback], Awaitable[Preview]]
 
 def make_change(options: Options, action: Action, place: KindPlace, scope: Scope | None = None) -> int:
     """Preview an action, apply it with --yes, and return the exit status; raises ``UsageError``."""
-    return make(options, lambda triage, on_progress: triage.preview(action, scope, on_progress), place, action.queue)
+    return make(options, lambda service, on_progress: service.preview(action, scope, on_progress), place, action.queue)
 
 
 def make(options: Options, ask: Ask, place: KindPlace, queue: str | None = None) -> int:
     """Do the same with the preview that ``ask`` makes."""
-    triage = service_of(place)
-    return run_interruptibly(lambda interrupts: _make(options, [triage], partial(ask, triage), queue, interrupts))
+    service = service_of(place)
+    return run_interruptibly(lambda interrupts: _make(options, [service], partial(ask, service), queue, interrupts))
 
 
 def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
@@ -129,9 +129,9 @@ async def _make(
     interrupts: Interrupts,
 ) -> int:
     line = ProgressLine()
-    preview, triage = None, services[0]
+    preview, first = None, services[0]
     try:
-        async with waiting(line, [triage.server]):
+        async with waiting(line, [first.server]):
             for service in services:
                 await tell_what_was_interrupted(service)
             try:
@@ -142,9 +142,9 @@ async def _make(
             if not options.yes:
                 _show(options, preview)
                 return EXIT_PREVIEW
-            return await _carry_out(options, triage, preview, interrupts, line)
+            return await _carry_out(options, first, preview, interrupts, line)
     except TriageError as error:
-        raise UsageError(_refusal(error, triage, queue)) from error
+        raise UsageError(_refusal(error, first, queue)) from error
     finally:
         if preview is not None:
             preview.close()
@@ -153,13 +153,13 @@ async def _make(
 
 
 async def _carry_out(
-    options: Options, triage: ChangeService, preview: Preview, interrupts: Interrupts, line: ProgressLine
+    options: Options, service: ChangeService, preview: Preview, interrupts: Interrupts, line: ProgressLine
 ) -> int:
     action = preview.action
     if isinstance(action, MessageAction) and not preview.count:
         report: Report = Report(action.name, action.past, action.queue, Tally(), None)
     else:
-        run = run_of(triage, preview)
+        run = run_of(service, preview)
         interrupts.gently = run.cancel
         try:
             async for tally in run:
@@ -184,26 +184,26 @@ async def _carry_out(
     return EXIT_FAILED if report.stopped or report.tally.failed or preview.elsewhere or is_refused else 0
 
 
-async def tell_what_was_interrupted(triage: ChangeService) -> None:
+async def tell_what_was_interrupted(service: ChangeService) -> None:
     """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
-    for change in await triage.recover():
+    for change in await service.recover():
         title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
         undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
         doubt = f" ({change.doubt})" if change.doubt else ""
         say(f"{title} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")
 
 
-def _refusal(error: TriageError, triage: ChangeService, queue: str | None) -> str:
-    named = triage.server if queue is None else f"{printable_name(queue)} on {triage.server}"
+def _refusal(error: TriageError, service: ChangeService, queue: str | None) -> str:
+    named = service.server if queue is None else f"{printable_name(queue)} on {service.server}"
     cause = error.__cause__
     # The journal is a file here: no server has refused anything.
-    where = "" if triage.server in str(error) or isinstance(cause, JournalError) else named
+    where = "" if service.server in str(error) or isinstance(cause, JournalError) else named
     if isinstance(cause, NoListError):
         return f"{where}: {error}; {LISTS_HINT}"
     why = str(error)
-    if queue is not None and kind_of(triage.ns).has_namespaces and isinstance(cause, RsmqError):
+    if queue is not None and kind_of(service.ns).has_namespaces and isinstance(cause, RsmqError):
         if cause.code == "queueNotFound":
-            why = no_queue_words(triage.ns, queue)
+            why = no_queue_words(service.ns, queue)
         elif cause.item == "qname":
             why += name_hint(queue)
     return f"{where}: {why}".removeprefix(": ")
@@ -294,51 +294,55 @@ def unsearched_words(number: int, queue: str | None = None) -> str:
 
 
 def _tell(options: Options, preview: Preview, report: Report) -> None:
-    tally = report.tally
     # Who undoes with --yes has seen no preview.
     warnings = [note for note in preview.notes if note == ANOTHER_SERVER]
+    said = [unsearched_words(preview.unsearched)] if preview.unsearched else []
     if wants_json(options):
-        fields_json(
-            action=report.name,
-            **_places(preview),
-            server=preview.server,
-            ns=preview.ns,
-            planned=preview.count,
-            whole=_whole(preview),
-            done=tally.done,
-            skipped=tally.skipped.total(),
-            failed=tally.failed.total(),
-            reasons=[
-                {"outcome": outcome, "reason": reason, "count": number}
-                for outcome, counts in (("skipped", tally.skipped), ("failed", tally.failed))
-                for reason, number in counts.items()
-            ],
-            not_there=preview.elsewhere,
-            changed_ids=report.changed[:_IDS_PRINTED],
-            changed_ids_left_out=max(0, len(report.changed) - _IDS_PRINTED),
-            unknown=tally.unknown,
-            unsure=tally.unsure,
-            change=report.change,
-            stopped=report.stopped,
-            notes=[*warnings, *tally.notes],
-        )
+        _tell_as_json(preview, report, warnings)
     else:
         undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""
         print_words(f"{report.queue}: {report.sentence}{undo}")
+        changed = [_changed_words(report.changed)] if report.changed else []
+        elsewhere = [_elsewhere_words(preview)] if preview.elsewhere else []
+        said = [*changed, *elsewhere, *said, *warnings]
     sys.stdout.flush()
-    if report.changed and not wants_json(options):
-        some = " ".join(map(printable, report.changed[:_IDS_LISTED]))
-        more = f" and {len(report.changed) - _IDS_LISTED:,} more" if len(report.changed) > _IDS_LISTED else ""
-        say(
-            f"skipped, because received or changed since the preview: {some}{more}; --even-if-received "
-            "includes such messages"
-        )
-    if preview.elsewhere and not wants_json(options):
-        say(_elsewhere_words(preview))
-    if preview.unsearched:
-        say(unsearched_words(preview.unsearched))
-    for warning in () if wants_json(options) else warnings:
-        say(warning)
+    for words in said:
+        say(words)
+
+
+def _changed_words(ids: Sequence[str]) -> str:
+    some = " ".join(map(printable, ids[:_IDS_LISTED]))
+    more = f" and {len(ids) - _IDS_LISTED:,} more" if len(ids) > _IDS_LISTED else ""
+    skipped = f"skipped, because received or changed since the preview: {some}{more}"
+    return f"{skipped}; --even-if-received includes such messages"
+
+
+def _tell_as_json(preview: Preview, report: Report, warnings: Sequence[str]) -> None:
+    tally = report.tally
+    fields_json(
+        action=report.name,
+        **_places(preview),
+        server=preview.server,
+        ns=preview.ns,
+        planned=preview.count,
+        whole=_whole(preview),
+        done=tally.done,
+        skipped=tally.skipped.total(),
+        failed=tally.failed.total(),
+        reasons=[
+            {"outcome": outcome, "reason": reason, "count": number}
+            for outcome, counts in (("skipped", tally.skipped), ("failed", tally.failed))
+            for reason, number in counts.items()
+        ],
+        not_there=preview.elsewhere,
+        changed_ids=report.changed[:_IDS_PRINTED],
+        changed_ids_left_out=max(0, len(report.changed) - _IDS_PRINTED),
+        unknown=tally.unknown,
+        unsure=tally.unsure,
+        change=report.change,
+        stopped=report.stopped,
+        notes=[*warnings, *tally.notes],
+    )
 
 
 class QueueArgument(NamedTuple):
@@ -397,40 +401,48 @@ async def queues_of(options: Options, profile: Profile, line: ProgressLine) -> A
     the text is also the name of a queue that the pattern does not match.
     """
     text: str = options.queue
-    places: list[KindPlace] = []
     async with waiting(line, [profile.address.label]), AsyncExitStack() as opened:
         if not is_pattern(text):
             named = queue_of(options, profile)
             opened.push_async_callback(named.place.aclose)
             yield [named]
             return
-        found = reference_of(text, profile.ns)
-        if found is None:
-            places += places_of(profile)
-        else:
-            is_listed = found.kind.has_namespaces or (found.queue == "*" and profile.lists)
-            # A pattern with brackets does not match the key of the same text.
-            keys = (found.queue, escape(found.queue)) if "[" in found.queue else (found.queue,)
-            watched = profile if is_listed else replace(profile, lists=keys)
-            places.append(place_of(watched, found.ns, found.kind))
-        pattern, queues = text if found is None else found.queue, list[QueueArgument]()
+        queues: list[QueueArgument] = []
+        pattern, places = _searched(text, profile)
         for place in places:
             opened.push_async_callback(place.aclose)
-            try:
-                states = await place.queues(line)
-            except EXPECTED as error:
-                raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
-            if any(state.name == pattern and not names_queue(pattern, place.kind, pattern) for state in states):
-                exact = printable(escape(text))
-                raise UsageError(f"{printable(text)} is a queue, and a pattern of others: {exact} names that queue")
-            queues += [
-                QueueArgument(state.name, place)
-                for state in states
-                if state.depth != 0 and names_queue(pattern, place.kind, state.name)
-            ]
+            queues += await _matching(place, pattern, text, line)
         if not queues:
             raise UsageError(f"no queue with messages on {places[0].server} matches {printable(text)}")
         yield queues
+
+
+def _searched(text: str, profile: Profile) -> tuple[str, Sequence[KindPlace]]:
+    """Return a pattern of queues without its prefix, and the places in which there may be such queues."""
+    found = reference_of(text, profile.ns)
+    if found is None:
+        return text, places_of(profile)
+    is_listed = found.kind.has_namespaces or (found.queue == "*" and profile.lists)
+    # A pattern with brackets does not match the key of the same text.
+    keys = (found.queue, escape(found.queue)) if "[" in found.queue else (found.queue,)
+    watched = profile if is_listed else replace(profile, lists=keys)
+    return found.queue, [place_of(watched, found.ns, found.kind)]
+
+
+async def _matching(place: KindPlace, pattern: str, text: str, line: ProgressLine) -> list[QueueArgument]:
+    """Return the queues of a place with messages that match the pattern, which was given as ``text``."""
+    try:
+        states = await place.queues(line)
+    except EXPECTED as error:
+        raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
+    if any(state.name == pattern and not names_queue(pattern, place.kind, pattern) for state in states):
+        exact = printable(escape(text))
+        raise UsageError(f"{printable(text)} is a queue, and a pattern of others: {exact} names that queue")
+    return [
+        QueueArgument(state.name, place)
+        for state in states
+        if state.depth != 0 and names_queue(pattern, place.kind, state.name)
+    ]
 
 
 def target_of(text: str, queue: QueueArgument) -> str:

@@ -107,7 +107,7 @@ def _previewer(options: Options, queue: str | None = None) -> Ask:
         scope = Named(tuple(options.ids))
     elif options.filter is not None:
         scope = Matching(filter_of(options))
-    return lambda triage, on_progress: triage.preview_undo(
+    return lambda service, on_progress: service.preview_undo(
         options.change, queue=queue, unsettled=options.unsettled, scope=scope, on_progress=on_progress
     )
 
@@ -131,14 +131,14 @@ async def _settle(options: Options, journal: Journal) -> int:
         reasons[label] = "the server is read-only here"
         if profile.read_only or not journal.unfinished(label):
             continue
-        triage = service_of(place_of(profile))
+        service = service_of(place_of(profile))
         try:
             async with waiting(ProgressLine(), [label]):
-                await tell_what_was_interrupted(triage)
+                await tell_what_was_interrupted(service)
         except TriageError as error:
             reasons[label] = str(error)
         finally:
-            await triage.aclose()
+            await service.aclose()
     for change in journal.unfinished():
         reason = reasons.get(change.server, "the next change on that server settles it")
         say(f"change {change.change} on {change.server} was interrupted and is not settled yet: {reason}")
