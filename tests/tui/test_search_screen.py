@@ -11,7 +11,7 @@ from rsmq_tui.monitor import Link, MessageState, Progress, parse_filter
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.queue.search import MATCH, ROWS_MAX, Hits, Order, SearchState, search_pieces
+from rsmq_tui.tui.queue.search import ROWS_MAX, Hits, Order, SearchState, search_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, shown, until
@@ -562,7 +562,7 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
         (110, f" filter: refund   {matched} · {incomplete}, 1m 0s old"),
         (84, f" {matched} · {incomplete}"),
     ):
-        words = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, width))
+        words = "".join(text for text, _ in search_pieces(hits, "refund", width, place=1, now_ms=START_MS + 60_000))
         assert words == expected
 
 
@@ -570,7 +570,7 @@ def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
     hits = Hits(parse_filter("refund"), order=Order("rc", reverse=True))
     hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(SearchState.STOPPED)
-    words = "".join(text for text, _ in search_pieces(hits, "refund", MATCH, 1, START_MS + 60_000, 80))
+    words = "".join(text for text, _ in search_pieces(hits, "refund", 80, place=1, now_ms=START_MS + 60_000))
     assert words == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"
 
 

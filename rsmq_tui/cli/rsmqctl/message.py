@@ -159,7 +159,7 @@ async def _list(server: Server, options: Options) -> int:
 def _print_view(options: Options, view: MessageView, row: MessageRow) -> None:
     more = _fields(row) | ({"too_long": True} if view.body is None and view.size else {})
     state = f"{row.state.value}, {due_words(row, view.at_ms)}"
-    _print_message(options, row.id, view.body, row.rc, row.fr_ms, row.sent_ms, state, more)
+    _print_message(options, row, view.body, state, more)
     sys.stdout.flush()
     if view.body is None:
         why = f"its body of {size(view.size)} is too long to be printed" if view.size else "it has no body"
@@ -168,24 +168,22 @@ def _print_view(options: Options, view: MessageView, row: MessageRow) -> None:
 
 def _print_message(
     options: Options,
-    id: str,
+    message: Message | MessageRow,
     body: bytes | None,
-    rc: int | None,
-    fr_ms: int | None,
-    sent_ms: int | None,
     state_words: str = "",
     more: Mapping[str, Any] | None = None,
 ) -> None:
     """Print a message in full; as JSON with ``more`` fields, for people with ``state_words``."""
     if options.output != "text":
-        fields = {"id": id, **_body_fields("message", body), "rc": rc, "ts": fr_ms, **(more or {})}
+        own = {"id": message.id, **_body_fields("message", body), "rc": message.rc, "ts": message.fr_ms}
+        fields = own | dict(more or {})
         # Fields that the original does not have come last.
         print_json(dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64"))))
         return
-    first = "" if fr_ms is None else f", first received {clock(fr_ms, date=True)}"
-    print_words(f"id    {id}")
-    print_words(f"rc    {rc}{first}")
-    print_words(f"sent  {clock(sent_ms, date=True)}")
+    first = "" if message.fr_ms is None else f", first received {clock(message.fr_ms, date=True)}"
+    print_words(f"id    {message.id}")
+    print_words(f"rc    {message.rc}{first}")
+    print_words(f"sent  {clock(message.sent_ms, date=True)}")
     if state_words:
         print_words(f"state {state_words}")
     print_body(body or b"")
@@ -340,7 +338,7 @@ def _print_all(options: Options, batches: Iterator[list[Message]]) -> None:
     printed = 0
     for batch in batches:
         for message in batch:
-            _print_message(options, message.id, message.body, message.rc, message.fr_ms, message.sent_ms)
+            _print_message(options, message, message.body)
         sys.stdout.flush()
         printed += len(batch)
     if not printed:

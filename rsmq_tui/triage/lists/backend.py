@@ -131,7 +131,9 @@ class ListBackend(Backend):
         scope = scope if action.is_scoped else None
         selection = ListSelection()
         try:
-            found = await select_items(editor, self._search, action.queue, scope, eligible, selection, on_progress)
+            found = await select_items(
+                editor, self._search, action.queue, scope, selection, eligible=eligible, on_progress=on_progress
+            )
             check_room(journal.limit_bytes, action, selection)
         except BaseException:
             selection.close()
@@ -302,9 +304,7 @@ class ListExport(Exporting):
     async def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
         selection = ListSelection()
         try:
-            found = await select_items(
-                self._editor, self._search, self._queue, self._scope, EligibleItems(), selection, lambda _: None
-            )
+            found = await select_items(self._editor, self._search, self._queue, self._scope, selection)
             self.gone, self.unsearched = found.elsewhere, found.unsearched
             self.is_incomplete = found.is_incomplete
             depth = selection.count + self.gone

@@ -349,6 +349,9 @@ class EligibleItems(NamedTuple):
     most: int | None = None
 
 
+_ALL_ITEMS = EligibleItems()
+
+
 class LeftOut(NamedTuple):
     """The numbers of items that were left out.
 
@@ -367,11 +370,12 @@ async def select_items(
     search: Search,
     queue: str,
     scope: Scope | None,
-    eligible: EligibleItems,
     selection: ListSelection,
-    on_progress: ScanCallback,
+    *,
+    eligible: EligibleItems = _ALL_ITEMS,
+    on_progress: ScanCallback = lambda _: None,
 ) -> LeftOut:
-    """Select the eligible items of a scope; raises what the editor and the search raise."""
+    """Add the eligible items of a scope to a selection; raises what the editor and the search raise."""
     adding = _Adding(eligible, selection)
     elsewhere = unsearched = restarts = 0
     reader = AreaReader(editor, queue, "q")

@@ -634,46 +634,72 @@ class MessageList(Vertical):
         self.post_message(self.Shown())
 
     def _show_head(self) -> None:
-        pager, state, hits = self._pager, self._state, self._found
-        now = pager.page if hits is None else None
-        depth, ready = (now.depth, now.ready) if now else (state.depth, state.ready) if state else (None, None)
-        is_sure = self._snapshot is not None and self._snapshot.link.failure is None
+        """Show the tabs with their numbers, and below them the progress of a search."""
+        hits, width = self._found, self.size.width
+        if hits is None:
+            depth, ready = self._counts
+            hidden = None if depth is None or ready is None else depth - ready
+            shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
+            marked = self.marks.words(self.wanted, shown_part, is_final=True)
+            place, stale = self._pager.place(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
+            tabs = tab_pieces(self._tabs, self._tab, self._numbers(), width, marked=marked, place=place, stale=stale)
+            self._tab_line.show(tabs)
+            words = self._finding or self._order_words
+            self._search_line.display = bool(words) and not self.filter_line.is_open
+            self._search_line.show([(words, "strong")])
+            return
+        numbers, noun, now_ms, is_done = (
+            self._numbers(),
+            MATCH,
+            self._now_ms(hits.at_ms),
+            hits.state is SearchState.DONE,
+        )
+        if self.typed.is_empty:
+            noun = self._tab.name if self._tab.term else "messages"
+            if not hits.error and self._tab.term:
+                found = hits.matched if is_done else None
+                numbers[noun] = number_text(found, is_sure=self._is_sure and hits.is_of_now(now_ms))
+        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=is_done)
+        self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, width, marked=marked))
+        self._search_line.display = not self.filter_line.is_open
+        place_of_cursor = self.table.cursor_index + 1 if self.table.rows else 0
+        pieces = search_pieces(hits, self.typed.text, width, noun=noun, place=place_of_cursor, now_ms=now_ms)
+        self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+
+    @property
+    def _page(self) -> Page | None:
+        """The page that is shown, None during a search."""
+        return self._pager.page if self._found is None else None
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether the last poll succeeded, so that its numbers are those of now."""
+        return self._snapshot is not None and self._snapshot.link.failure is None
+
+    @property
+    def _counts(self) -> tuple[int | None, int | None]:
+        """The depth and the ready messages, by the page that is shown, or else by the last poll."""
+        known = self._page or self._state
+        return (None, None) if known is None else (known.depth, known.ready)
+
+    def _numbers(self) -> dict[str, str]:
+        """Return the numbers of the tabs, as text."""
+        page, state, is_sure = self._page, self._state, self._is_sure
+        depth, ready = self._counts
         numbers = {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
         known = {"all": depth, "ready": ready}
         numbers |= {name: number_text(number, is_sure=is_sure) for name, number in known.items()}
         if state is not None:
             # The page was counted at another moment than the poll: all tabs must agree.
-            read = state if now is None else state._replace(depth=depth, ready=ready, hidden=now.depth - now.ready)
+            read = state if page is None else state._replace(depth=depth, ready=ready, hidden=page.depth - page.ready)
             numbers |= known_numbers(read, numbers, is_sure=is_sure)
         if self._unleased is not None:
             numbers["no lease"] = number_text(self._unleased, is_sure=is_sure)
-        if now is not None:
+        if page is not None:
             poison_rc = self._dashboard.server(self._place).source.thresholds.poison_rc
-            shown = shown_numbers(now, self._now_ms(now.at_ms), poison_rc)
+            shown = shown_numbers(page, self._now_ms(page.at_ms), poison_rc)
             numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
-        if hits is None:
-            hidden = None if depth is None or ready is None else depth - ready
-            shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
-            marked = self.marks.words(self.wanted, shown_part, is_final=True)
-            stale = pager.staleness(self._now_ms(0))
-            place = pager.place(self.table.cursor_index)
-            self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, place, stale, self.size.width))
-            words = self._finding or self._order_words
-            self._search_line.display = bool(words) and not self.filter_line.is_open
-            self._search_line.show([(words, "strong")])
-            return
-        noun, now_ms, is_done = MATCH, self._now_ms(hits.at_ms), hits.state is SearchState.DONE
-        if self.typed.is_empty:
-            noun = self._tab.name if self._tab.term else "messages"
-            if not hits.error and self._tab.term:
-                found = hits.matched if is_done else None
-                numbers[noun] = number_text(found, is_sure=is_sure and hits.is_of_now(now_ms))
-        marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=is_done)
-        self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, marked, "", "", self.size.width))
-        self._search_line.display = not self.filter_line.is_open
-        number = self.table.cursor_index + 1 if self.table.rows else 0
-        pieces = search_pieces(hits, self.typed.text, noun, number, now_ms, self.size.width)
-        self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+        return numbers
 
     @property
     def _order_words(self) -> str:

@@ -84,7 +84,14 @@ def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool)
 
 
 def tab_pieces(
-    tabs: Sequence[Tab], chosen: Tab, numbers: Mapping[str, str], marked: str, place: str, stale: str, width: int
+    tabs: Sequence[Tab],
+    chosen: Tab,
+    numbers: Mapping[str, str],
+    width: int,
+    *,
+    marked: str = "",
+    place: str = "",
+    stale: str = "",
 ) -> list[Piece]:
     """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
 
@@ -339,7 +346,7 @@ def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]
     return place
 
 
-def search_pieces(hits: Hits, text: str, noun: str, place: int, now_ms: int, width: int) -> list[Piece]:
+def search_pieces(hits: Hits, text: str, width: int, *, noun: str = MATCH, place: int, now_ms: int) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
     The order, and the reasons why the results are incomplete, are left out last, and are shortened first. ``place``
