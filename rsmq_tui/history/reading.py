@@ -335,16 +335,22 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
     for end in alone:
         row: dict[str, Any] = rows.select([*_POLL, *_OF_POLL]).slice(end, 1).to_pylist()[0]
         failure = printable(row["failure"] or "the poll failed", _TEXT_MAX) if row["status"] == DOWN else None
-        place = named(row["profile"], row["server"], row["ns"])
         interval_ms = row["interval_ms"]
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
-        queues, thresholds = rows.slice(start, end - start), read_thresholds(row["thresholds"])
         info = ServerInfo(*(row[name] for name in OF_SERVER))._replace(at_ms=row["at_ms"])
-        known = None if None in info or not info.run_id else info
         soonest_ms, latest_ms = (row[name] for name in OF_MEMORY)
-        limit = None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms)
-        yield Poll(row["at_ms"], interval_ms, row["recorder"], place, failure, queues, thresholds, known, limit)
+        yield Poll(
+            at_ms=row["at_ms"],
+            interval_ms=interval_ms,
+            recorder=row["recorder"],
+            place=named(row["profile"], row["server"], row["ns"]),
+            failure=failure,
+            rows=rows.slice(start, end - start),
+            thresholds=read_thresholds(row["thresholds"]),
+            info=None if None in info or not info.run_id else info,
+            memory_limit=None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms),
+        )
         start = end + 1
 
 

@@ -128,16 +128,16 @@ def _rows_of(found: EntryLeft, messages: Mapping[int, RawMessage], at_ms: int) -
         id, body = name_of(message.id), message.body
         rows.append(
             ChangedMessage(
-                number,
-                place,
-                id,
-                leading_int(message.rc) or 0,
-                sent_ms(id, now_ms=at_ms),
-                message.size,
-                None if body is None else body[:_START_BYTES],
-                Outcome(letters[place]) if letters else None,
-                found.entry.outcome is not None,
-                is_undone[place],
+                number=number,
+                place=place,
+                id=id,
+                rc=leading_int(message.rc) or 0,
+                sent_ms=sent_ms(id, now_ms=at_ms),
+                size=message.size,
+                start=None if body is None else body[:_START_BYTES],
+                outcome=Outcome(letters[place]) if letters else None,
+                is_known=found.entry.outcome is not None,
+                undone=is_undone[place],
             )
         )
     return rows

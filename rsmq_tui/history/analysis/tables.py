@@ -105,26 +105,28 @@ def _read(given: Any, label: str) -> Manifest:
             files = tuple(_of(str, name, "the name of a file") for name in _of(list, names, table))
             tables.setdefault(table, {})[day] = files
     return Manifest(
-        _of(str, given["run"], "run"),
-        _whole(given["made_ms"], "made_ms", LAST_MS),
-        _of(str, given["history"], "history"),
-        tuple(_of(str, problem, "a problem") for problem in _of(list, given["problems"], "problems")),
-        tables,
-        _of(dict, given.get("settings", {}), "settings"),
-        {
+        run=_of(str, given["run"], "run"),
+        made_ms=_whole(given["made_ms"], "made_ms", LAST_MS),
+        history=_of(str, given["history"], "history"),
+        problems=tuple(_of(str, problem, "a problem") for problem in _of(list, given["problems"], "problems")),
+        tables=tables,
+        settings=_of(dict, given.get("settings", {}), "settings"),
+        listed={
             table: {day: _of(str, stamp, "a stamp") for day, stamp in _of(dict, days, table).items()}
             for table, days in _of(dict, given.get("listed", {}), "listed").items()
         },
-        {
+        left_out={
             name: (_of(str, about[0], "a stamp"), _of(str, about[1], "a reason"))
             for name, about in _of(dict, given.get("left_out", {}), "left_out").items()
         },
-        tuple(_of(str, name, "the name of a file") for name in _of(list, given.get("replaced", []), "replaced")),
-        {
+        replaced=tuple(
+            _of(str, name, "the name of a file") for name in _of(list, given.get("replaced", []), "replaced")
+        ),
+        versions={
             table: _whole(number, "a version")
             for table, number in _of(dict, given.get("versions", {}), "versions").items()
         },
-        version,
+        schema=version,
     )
 
 

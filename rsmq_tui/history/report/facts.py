@@ -545,15 +545,15 @@ def _queue_sums(
         return None if value is None or not of else value * scale / of
 
     return QueueSums(
-        ref,
-        len(incidents),
-        trouble_ms,
-        mean("depth", 1, weight),
-        sums.get("depth_max"),
-        sums.get("age_max"),
-        mean("arrivals", 1000, covered_ms),
-        mean("deletes", 1000, covered_ms),
-        sums.get(f"late{late_ms}_0"),
+        ref=ref,
+        incidents=len(incidents),
+        trouble_ms=trouble_ms,
+        depth_mean=mean("depth", 1, weight),
+        depth_max=sums.get("depth_max"),
+        age_max_ms=sums.get("age_max"),
+        arrivals_s=mean("arrivals", 1000, covered_ms),
+        deletes_s=mean("deletes", 1000, covered_ms),
+        late=sums.get(f"late{late_ms}_0"),
     )
 
 
@@ -612,4 +612,13 @@ def _section(
 ) -> Section:
     asked = [("depth", "mean"), ("depth", "p95"), (AGE, "max"), *((rate, "mean") for rate in RATES)]
     depth, p95, age, *rates = _lines(analysis, (ref,), asked, span, whole)
-    return Section(ref, depth_max, tuple(incidents), depth, p95, analysis.band(ref, "depth", span), age, tuple(rates))
+    return Section(
+        ref=ref,
+        depth_max=depth_max,
+        incidents=tuple(incidents),
+        depth=depth,
+        p95=p95,
+        usual=analysis.band(ref, "depth", span),
+        age=age,
+        rates=tuple(rates),
+    )

@@ -32,15 +32,23 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     """Return the batch of a row; an invalid row raises ``DamageError``, or any error of decoding."""
     fields = json.loads(row["lists"])
     names = ListNames(**fields["names"])
-    namespaces = fields["ns"], fields["target_ns"]
-    if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, namespaces))):
+    ns, target_ns = fields["ns"], fields["target_ns"]
+    if not all(isinstance(text, str) for text in (*asdict(names).values(), *filter(None, (ns, target_ns)))):
         raise DamageError("the names of its keys are invalid")
     is_first = fields.get("first", False)
     if not isinstance(is_first, bool):
         raise DamageError("the end to which its items go is invalid")
-    target = None if row["target"] is None else known_name(row["target"])
-    edits = tuple(edits_of(row["edits"]))
-    return ListBatch(ListKind(row["kind"]), queue, edits, names, target, *namespaces, int(row["sent"]), is_first)
+    return ListBatch(
+        ListKind(row["kind"]),
+        queue,
+        tuple(edits_of(row["edits"])),
+        names,
+        target=None if row["target"] is None else known_name(row["target"]),
+        ns=ns,
+        target_ns=target_ns,
+        sent=int(row["sent"]),
+        first=is_first,
+    )
 
 
 class ListUndo(BatchUndo):

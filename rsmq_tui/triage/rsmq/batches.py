@@ -81,7 +81,7 @@ class RsmqUndo(BatchUndo):
         elif isinstance(inverse, MessageBatch) and inverse.kind is EditKind.REMOVE:
             # The journal has no bodies of messages that were put there: read them, so that the undo can be undone.
             seen = Edits.of(inverse.edits).known
-            yield await removal_of(queues, inverse.queue, seen, inverse.must_exist, inverse.sent)
+            yield await removal_of(queues, inverse.queue, seen, must_exist=inverse.must_exist, sent=inverse.sent)
         else:
             yield Step(inverse)
 

@@ -312,7 +312,9 @@ class _Preparing:
             match action:
                 case actions.Delete() | actions.DeleteQueue():
                     conditions = guard.conditions
-                    yield await removal_of(editor, action.queue, chunk, self._own.exists, conditions=conditions)
+                    yield await removal_of(
+                        editor, action.queue, chunk, must_exist=self._own.exists, conditions=conditions
+                    )
                 case actions.Hide() | actions.Release():
                     yield await self._rescore(chunk, action.seconds * 1000 if isinstance(action, actions.Hide) else 0)
                 case actions.Copy(target=target):
@@ -430,7 +432,8 @@ async def removal_of(
     editor: QueueEditor,
     queue: str,
     seen: Messages,
-    exists: bool,
+    *,
+    must_exist: bool,
     sent: int = 0,
     conditions: tuple[Condition, ...] | None = None,
 ) -> Step:
@@ -453,7 +456,7 @@ async def removal_of(
         removed = Messages.of(there)
     if removed:
         prepared.batch = MessageBatch(
-            EditKind.REMOVE, queue, Edits(removed, None), must_exist=exists, sent=sent, conditions=conditions
+            EditKind.REMOVE, queue, Edits(removed, None), must_exist=must_exist, sent=sent, conditions=conditions
         )
     return prepared
 

@@ -238,14 +238,14 @@ class Loader:
     def _lists(self, analysis: "Analysis", span: TimeRange) -> Lists:
         none: tuple[()] = ()
         return Lists(
-            span,
-            analysis.queues(),
-            self._part("the incidents", lambda: analysis.incidents(span), none),
-            self._part("the episodes", lambda: analysis.episodes(span), none),
-            self._part("the poison messages", lambda: analysis.poison(span), none),
-            self._part("the advice", analysis.advice, none),
-            self._part("the forecasts", analysis.forecasts, none),
-            self._part("the unusual hours", lambda: analysis.anomalies(span), none),
+            span=span,
+            queues=analysis.queues(),
+            incidents=self._part("the incidents", lambda: analysis.incidents(span), none),
+            episodes=self._part("the episodes", lambda: analysis.episodes(span), none),
+            poison=self._part("the poison messages", lambda: analysis.poison(span), none),
+            advice=self._part("the advice", analysis.advice, none),
+            forecasts=self._part("the forecasts", analysis.forecasts, none),
+            anomalies=self._part("the unusual hours", lambda: analysis.anomalies(span), none),
         )
 
     def _part(self, name: str, make: Callable[[], T], none: T) -> T:

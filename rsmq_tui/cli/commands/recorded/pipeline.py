@@ -390,13 +390,13 @@ def _generate(options: Options) -> int:
     try:
         generator = Generator(
             HistorySpec(
-                until_ms - options.days,
-                until_ms,
-                options.queues,
-                options.every,
-                options.messages,
-                options.seed,
-                options.list_queues,
+                from_ms=until_ms - options.days,
+                to_ms=until_ms,
+                queues=options.queues,
+                every_ms=options.every,
+                messages_ms=options.messages,
+                seed=options.seed,
+                lists=options.list_queues,
             ),
             options.out,
         )
