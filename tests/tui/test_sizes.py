@@ -7,7 +7,7 @@ import pytest
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
 from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
-from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, columns_of
+from rsmq_tui.tui.overview.columns import columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.lines import TextLine
@@ -18,7 +18,7 @@ from tests.tui.states import one_of_each, poll_of, queue_of
 
 pytestmark = pytest.mark.slow
 
-TITLES = {column.title: column for column in QUEUE_COLUMNS}
+TITLES = {column.title: column for column in columns_of()}
 SIZES = [(40, 10), (60, 16), (80, 24), (99, 30), (100, 30), (132, 36), (200, 60)]
 
 
@@ -85,14 +85,14 @@ async def test_panels_fold_into_sparklines_and_these_leave_last(source: Scripted
             assert shown() == wanted, size
 
 
-async def test_120_columns_are_enough_for_every_column_but_limit_wait_and_work(source: ScriptedSource) -> None:
+async def test_a_terminal_of_120_cells_shows_every_column_but_the_extra_ones(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 30)) as pilot:
         rich = queue_of("one-busy-queue", ready=99_999, hidden=99_999, depth=381_000_000, arrivals_s=999.94,
                         deletes_s=999.96, receives_s=812_345.6, oldest_ready_ms=START_MS - 86_399_000)  # fmt: skip
         await play(pilot, source, poll_of(source, [*one_of_each(), rich]))
         table = table_of(pilot)
         head, *rows = lines_of(table)
-        assert _shown(head) == [title for title in TITLES if title not in ("LIMIT", "WAIT", "WORK")]
+        assert _shown(head) == [title for title, column in TITLES.items() if not column.extra]
         row = next(line for line in rows if "one-busy" in line)
         assert row.split()[3:-2] == ["99,999", "99,999", "381M", "23h", "59m", "23h", "59m", "999.9", "1,000", "812k"]
         await play(pilot, source, poll_of(source, [], START_MS + 1000))

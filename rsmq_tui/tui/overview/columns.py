@@ -1,7 +1,7 @@
 """The columns of the table of queues, their cells, order and sorting."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
@@ -11,6 +11,7 @@ from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import NO_NAME, compact, count, duration, net, rate, short_clock
 from rsmq_tui.monitor.tracking.forecast import limit_words
+from rsmq_tui.monitor.tracking.series import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
 from rsmq_tui.tui.overview.known import known_verdict
@@ -103,22 +104,16 @@ def _expired(queue: QueueState, _: QueueContext) -> Piece:
     return compact(queue.expired), "alarm" if queue.expired else "muted"
 
 
-def _arrived(queue: QueueState, context: QueueContext) -> list[Piece]:
+def _ten_minutes(
+    values: Callable[[Trend, str, int], Sequence[float | None]], queue: QueueState, context: QueueContext
+) -> list[Piece]:
+    """Draw what ``values`` returns of a trend for that queue from a bucket on."""
     if isinstance(queue, QueueGroup):
         return []
     part = context.of(queue)
     trend, at_ms = part.trend, part.at_ms
     first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
-    return spark_pieces(trend.times_ms[first:], trend.arrivals(queue.name, first), at_ms)
-
-
-def _held(queue: QueueState, context: QueueContext) -> list[Piece]:
-    if isinstance(queue, QueueGroup):
-        return []
-    part = context.of(queue)
-    trend, at_ms = part.trend, part.at_ms
-    first = bisect_left(trend.times_ms, at_ms - SPARK_MS)
-    return spark_pieces(trend.times_ms[first:], trend.depths(queue.name, first), at_ms)
+    return spark_pieces(trend.times_ms[first:], values(trend, queue.name, first), at_ms)
 
 
 def spark_pieces(times_ms: Sequence[int], values: Sequence[float | None], at_ms: int) -> list[Piece]:
@@ -159,12 +154,18 @@ def _limit(queue: QueueState, context: QueueContext) -> Piece:
 class QueueColumn(Column[QueueState, QueueContext]):
     """A column of queues. Their order by it is that of ``sort_key``, greatest first if ``descending``; None comes last.
 
-    The help shows its ``meaning``; neighbours may share one.
+    The help shows its ``meaning``; neighbours may share one. ``fits`` says whether queues of these kinds have it.
     """
 
     sort_key: Callable[[QueueState], Any] = field(kw_only=True)
     descending: bool = False
     meaning: str = ""
+    fits: Callable[[Collection[Kind]], bool] = lambda _: True
+
+
+def _some(condition: Callable[[Kind], bool]) -> Callable[[Collection[Kind]], bool]:
+    """Return whether the condition holds for any of some kinds, as a function of these."""
+    return lambda kinds: any(map(condition, kinds))
 
 
 _RATES = "arrivals, deletes and receives per second, over the last ten seconds"
@@ -174,6 +175,10 @@ _TREND = "arrivals in each of the last ten minutes, scaled from zero; light bars
 # fmt: off
 QUEUE_COLUMNS = (
     QueueColumn("verdict", "VERDICT", 10, _verdict, sort_key=lambda queue: queue.verdict.rank),
+    QueueColumn("server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2, most=16,
+                sort_key=attrgetter("place")),
+    QueueColumn("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4, sort_key=attrgetter("kind"),
+                fits=_some(lambda kind: kind is not RSMQ)),
     QueueColumn("queue", "QUEUE", 12, _name, grow=True, sort_key=attrgetter("name")),
     QueueColumn("ready", "READY", 6, lambda queue, _: (compact(queue.ready), ""), right=True,
                 sort_key=attrgetter("ready"), descending=True,
@@ -188,11 +193,18 @@ QUEUE_COLUMNS = (
                 meaning="how long the first ready message has been ready: no message has waited longer"),
     QueueColumn("oldest", "OLDEST", 8, _oldest, drop=14, right=True, sort_key=attrgetter("oldest_ready_ms"),
                 meaning="age of the first ready message, from when it was sent"),
+    QueueColumn("expired", "EXPIRED", 8, _expired, drop=8, right=True, sort_key=attrgetter("expired"), descending=True,
+                fits=_some(attrgetter("has_leases"))),
+    QueueColumn("net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True,
+                sort_key=attrgetter("change_s"), descending=True, fits=_some(lambda kind: not kind.counts_arrivals)),
+    # Only messages that count their receives say when they were received.
     QueueColumn("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True,
                 sort_key=lambda queue: queue.times and queue.times.wait_p95_ms, descending=True,
+                fits=_some(attrgetter("counts_receives")),
                 meaning="how long messages in flight waited for their first receive: 95th percentile of a sample"),
     QueueColumn("work", "WORK", 8, _work, drop=16, right=True, extra=True,
                 sort_key=lambda queue: queue.times and queue.times.work_p95_ms, descending=True,
+                fits=_some(attrgetter("counts_receives")),
                 meaning="how long messages in flight have been worked on, since their last receive: 95th percentile"),
     QueueColumn("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True,
                 sort_key=attrgetter("arrivals_s"), descending=True, meaning=_RATES),
@@ -200,8 +212,12 @@ QUEUE_COLUMNS = (
                 sort_key=attrgetter("deletes_s"), descending=True, meaning=_RATES),
     QueueColumn("recv", "RECV/s", 7, lambda queue, _: _rate(queue.receives_s), drop=11, right=True,
                 sort_key=attrgetter("receives_s"), descending=True, meaning=_RATES),
-    QueueColumn("trend", "IN, 10 MIN", SPARK_WIDTH + 1, _arrived, drop=12,
-                sort_key=attrgetter("arrivals_s"), descending=True, meaning=_TREND),
+    QueueColumn("trend", "IN, 10 MIN", SPARK_WIDTH + 1, partial(_ten_minutes, Trend.arrivals), drop=12,
+                sort_key=attrgetter("arrivals_s"), descending=True, meaning=_TREND,
+                fits=lambda kinds: all(kind.counts_arrivals for kind in kinds)),
+    # Arrivals in a list are not counted; the depth is known for all kinds.
+    QueueColumn("held", "DEPTH, 10 MIN", 14, partial(_ten_minutes, Trend.depths), drop=12, sort_key=attrgetter("depth"),
+                descending=True, fits=_some(lambda kind: not kind.counts_arrivals)),
     QueueColumn("drains", "DRAINS IN", 19, _outlook, drop=1, most=30, sort_key=attrgetter("drain_s"), descending=True,
                 meaning="time until no message is ready, at the current rates of arrivals and deletes"),
     # Limits that are reached first come first.
@@ -209,49 +225,30 @@ QUEUE_COLUMNS = (
                 sort_key=lambda queue: queue.limit and queue.limit.soonest_ms,
                 meaning="time until the depth limit, aged or full memory, at the rates of the last ten minutes"),
 )
-
-# Columns of some dashboards only: see ``columns_of``.
-_SERVER = QueueColumn("server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2,
-                      most=16, sort_key=attrgetter("place"))
-_KIND = QueueColumn("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4, sort_key=attrgetter("kind"))
-_EXPIRED = QueueColumn("expired", "EXPIRED", 8, _expired, drop=8, right=True,
-                       sort_key=attrgetter("expired"), descending=True)
-_NET = QueueColumn("net", "NET/s", 7, lambda queue, _: (net(queue.change_s), ""), drop=7, right=True,
-                   sort_key=attrgetter("change_s"), descending=True)
-# Arrivals in a list are not counted; the depth is known for all kinds.
-_DEPTH_TREND = QueueColumn("held", "DEPTH, 10 MIN", 14, _held, drop=12, sort_key=attrgetter("depth"), descending=True)
 # fmt: on
-_BY_ID = {column.id: column for column in (*QUEUE_COLUMNS, _SERVER, _KIND, _EXPIRED, _NET, _DEPTH_TREND)}
+_BY_ID = {column.id: column for column in QUEUE_COLUMNS}
 
 
 def columns_of(
     kinds: Iterable[Kind] = (RSMQ,), *, several_servers: bool = False, clock_times: bool = False
 ) -> tuple[QueueColumn, ...]:
-    """Return the columns of the queue table for these kinds of queues.
+    """Return the columns of the queue table that fit these kinds of queues; ``server`` only with several servers.
 
-    With several servers, there is a column for the server. The columns for the kind, and those that only some kinds
-    have, are shown only if such queues are watched. With ``clock_times``, the wait is shown as the time of its start,
-    and there is room for dates.
+    With ``clock_times``, the wait is shown as the time of its start, and there is room for dates.
     """
     kinds = tuple(kinds)
-    has_leases, is_uncounted = any(kind.has_leases for kind in kinds), not all(kind.counts_arrivals for kind in kinds)
-    # Without a namespace, a queue's name is its whole key.
-    width = 12 if all(kind.has_namespaces for kind in kinds) else _KEY_WIDTH
-    more = {
-        "verdict": [_SERVER] * several_servers + [_KIND] * any(kind is not RSMQ for kind in kinds),
-        "oldest": [_EXPIRED] * has_leases + [_NET] * is_uncounted,
+    columns = {
+        column.id: column
+        for column in QUEUE_COLUMNS
+        if column.fits(kinds) and (several_servers or column.id != "server")
     }
-    columns = []
-    # Only messages that count their receives say when they were received.
-    left_out = () if any(kind.counts_receives for kind in kinds) else ("wait", "work")
-    for column in QUEUE_COLUMNS:
-        if column.id in left_out:
-            continue
-        shown = _DEPTH_TREND if column.id == "trend" and is_uncounted else column
-        if column.id in ("waiting", "oldest") and clock_times:
-            shown = replace(column, title="SINCE" if column.id == "waiting" else column.title, width=CLOCK_WIDTH)
-        columns += [replace(shown, width=width) if column.id == "queue" else shown, *more.get(column.id, ())]
-    return tuple(columns)
+    if not all(kind.has_namespaces for kind in kinds):
+        # Without a namespace, a queue's name is its whole key.
+        columns["queue"] = replace(columns["queue"], width=_KEY_WIDTH)
+    if clock_times:
+        columns["waiting"] = replace(columns["waiting"], title="SINCE", width=CLOCK_WIDTH)
+        columns["oldest"] = replace(columns["oldest"], width=CLOCK_WIDTH)
+    return tuple(columns.values())
 
 
 def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> list[tuple[Column[R, C], bool]]:
