@@ -20,6 +20,7 @@ from rsmq_tui.protocol import Password
 
 SERVER_GONE, SERVER_RESTARTED = "server gone", "server restarted"
 TROUBLE = "trouble"
+DEPTH, OLDEST, RECEIVE_COUNT, EXPIRED_LEASES = "depth", "oldest", "receive count", "expired leases"
 FULL_IN, MEMORY_FULL_IN = "full in", "memory full in"
 # The conditions that concern a server, not a queue.
 OF_SERVERS = (SERVER_GONE, SERVER_RESTARTED, MEMORY_FULL_IN)
@@ -42,8 +43,8 @@ class Condition:
     """When a rule alerts: a verdict, a number beyond its ``bound`` (or equal, if ``or_equal``), or what a server does.
 
     ``what`` is a verdict's name, ``TROUBLE`` for any of them, one of ``OF_SERVERS``, or the name of a number. These are
-    above the bound: ``depth``, ``oldest`` (ms since the first ready message became due), ``receive count`` (the
-    highest), ``expired leases``. These are below it, in ms: ``FULL_IN``, the time until a queue reaches its first
+    above the bound: ``DEPTH``, ``OLDEST`` (ms since the first ready message became due), ``RECEIVE_COUNT`` (the
+    highest), ``EXPIRED_LEASES``. These are below it, in ms: ``FULL_IN``, the time until a queue reaches its first
     limit, and ``MEMORY_FULL_IN``, until the memory of the server is full. ``text`` is how it is written.
     """
 
@@ -218,12 +219,12 @@ def read_condition(value: Any) -> Condition:
         names, close = ", ".join(_WITHOUT_NUMBER), values.meant(written, _WITHOUT_NUMBER)
         raise ValueError(f"must be one of {names}, or a limit such as {_EXAMPLES}{close}")
     what, sign, bound = limit.groups()
-    if what not in _NUMBERS:
-        raise ValueError(f"has no number {what}: write {_EXAMPLES}{values.meant(what, _NUMBERS)}")
+    if what not in NUMBERS:
+        raise ValueError(f"has no number {what}: write {_EXAMPLES}{values.meant(what, NUMBERS)}")
     beyond, side = ("<", "below") if what in _BELOW else (">", "above")
     if not sign.startswith(beyond):
         raise ValueError(f"must be {side} a limit: write {what} {beyond} {bound} or {what} {beyond}= {bound}")
-    found = _NUMBERS[what](bound)
+    found = NUMBERS[what](bound)
     if isinstance(found, str) or found < 0:
         raise ValueError(
             f"has no number behind {sign}: {found if isinstance(found, str) else 'it must not be below 0'}"
@@ -237,12 +238,13 @@ def _whole(text: str) -> int | str:
     return "it must be a whole number" if found is None else found
 
 
-# The numbers of a rule are read as those of the options of `rsmq-tui check`.
-_NUMBERS: dict[str, Callable[[str], int | str]] = {
-    "depth": _whole,
-    "oldest": read_span,
-    "receive count": _whole,
-    "expired leases": _whole,
+# The numbers of a rule are read as those of the options of `rsmq-tui check`; ``events.alerts.rules`` has a check for
+# each that is of a queue.
+NUMBERS: dict[str, Callable[[str], int | str]] = {
+    DEPTH: _whole,
+    OLDEST: read_span,
+    RECEIVE_COUNT: _whole,
+    EXPIRED_LEASES: _whole,
     FULL_IN: read_span,
     MEMORY_FULL_IN: read_span,
 }

@@ -10,9 +10,11 @@ when the first queue is due.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -24,7 +26,20 @@ from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration, is_named
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
-from rsmq_tui.profiles.alerts import FULL_IN, OF_SERVERS, SERVER_GONE, SERVER_RESTARTED, TROUBLE, Condition, Rule
+from rsmq_tui.profiles.alerts import (
+    DEPTH,
+    EXPIRED_LEASES,
+    FULL_IN,
+    NUMBERS,
+    OF_SERVERS,
+    OLDEST,
+    RECEIVE_COUNT,
+    SERVER_GONE,
+    SERVER_RESTARTED,
+    TROUBLE,
+    Condition,
+    Rule,
+)
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
 
@@ -32,9 +47,8 @@ from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
 GROUP_MS, EVERY_MS = 5_000, 60_000
 # A restart is news for so long.
 _RESTARTED_MS = 10_000
-_OLDEST, _RECEIVES = "oldest", "receive count"
 # Conditions on receive counts, of which each poll samples a part.
-_LOOKED = (TROUBLE, Verdict.POISONED.value, _RECEIVES)
+_LOOKED = (TROUBLE, Verdict.POISONED.value, RECEIVE_COUNT)
 _FOREVER = 1 << 62
 # What a message says of queues that were deleted by changes of this program.
 DELETED_HERE = "deleted by rsmq-tui"
@@ -47,73 +61,76 @@ def unknown_deletions(snapshot: Snapshot, queues: Collection[str]) -> Mapping[st
     return {}
 
 
-_due_ms, _limit = (itemgetter(QueueState._fields.index(name)) for name in ("oldest_ready_due_ms", "limit"))
-
-
-class _Check:
-    """A condition on the verdict: it holds if the verdict of a queue is one of a set."""
+class _Check(ABC):
+    """The condition of a rule, for the queues of one poll after another."""
 
     def __init__(self, condition: Condition) -> None:
         self._condition = condition
-        wanted = [verdict for verdict in Verdict if condition.what in (verdict.value, TROUBLE) and verdict.is_trouble]
-        self._worst_rank = min((verdict.rank for verdict in wanted), default=0)
-        # Most queues are ok, which is the first verdict.
-        self._others = tuple(verdict for verdict in reversed(Verdict) if verdict not in wanted)
 
+    @abstractmethod
     def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
         """Return the queues for which it holds."""
-        others = self._others
-        return [queue for queue in queues if queue.verdict not in others]
 
+    @abstractmethod
     def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
         """Return whether it is certain that it does not hold for a queue that is not among ``holding``.
 
         ``is_forecast`` is whether forecasts are possible: a queue without a limit then approaches none.
         """
-        # A queue has only its worst verdict, which may hide this one.
-        return queue.verdict is not Verdict.WATCHING and queue.verdict.rank > self._worst_rank
+
+    @abstractmethod
+    def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+        """Return a sentence about a queue for which it holds or held."""
 
     def over_since_ms(self, queue: QueueState) -> int | None:
-        """Return since when it is over for a queue among ``holding``, whose verdict ends later; None for not over."""
-        return queue.pending_since_ms
+        """Return since when it is over for a queue among ``holding``, as of a verdict that ends later; None if not."""
+        return None
 
     def since_ms(self, queue: QueueState) -> int | None:
         """Return since when it has held for a queue among ``holding``, if that is known; a verdict begins later."""
-        return queue.since_ms
+        return None
 
     def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
         """Return when it begins to hold for the first of these queues, provided that they do not change."""
         return _FOREVER
 
+
+class _IsVerdict(_Check):
+    """Holds if the verdict of a queue is one of a set."""
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__(condition)
+        wanted = [verdict for verdict in Verdict if condition.what in (verdict.value, TROUBLE) and verdict.is_trouble]
+        self._worst_rank = min(verdict.rank for verdict in wanted)
+        # Most queues are ok, which is the first verdict.
+        self._others = tuple(verdict for verdict in reversed(Verdict) if verdict not in wanted)
+
+    def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
+        others = self._others
+        return [queue for queue in queues if queue.verdict not in others]
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        # A queue has only its worst verdict, which may hide this one.
+        return queue.verdict is not Verdict.WATCHING and queue.verdict.rank > self._worst_rank
+
+    def over_since_ms(self, queue: QueueState) -> int | None:
+        return queue.pending_since_ms
+
+    def since_ms(self, queue: QueueState) -> int | None:
+        return queue.since_ms
+
     def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-        """Return a sentence about a queue for which it holds or held."""
         why = reason(queue, at_ms, thresholds)
         # The reason for watching names it.
         return why if queue.verdict is Verdict.WATCHING else f"{queue.verdict}: {why}"
 
 
-class _Number(_Check):
-    """A condition on a number, which ends as soon as the number is another one."""
+class _Above(_Check):
+    """Holds if a number, which is a field of the state, is above its bound."""
 
-    def over_since_ms(self, queue: QueueState) -> int | None:
-        return None
-
-    def since_ms(self, queue: QueueState) -> int | None:
-        return None
-
-
-class _Above(_Number):
-    """Holds if a number is above its bound."""
-
-    _FIELDS: Mapping[str, int] = {
-        "depth": QueueState._fields.index("depth"),
-        _RECEIVES: QueueState._fields.index("highest_rc"),
-        "expired leases": QueueState._fields.index("expired"),
-    }
-
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: Condition, field: str) -> None:
         super().__init__(condition)
-        self._field = self._FIELDS[condition.what]
+        self._field = QueueState._fields.index(field)
         # None of these values is a fraction.
         self._least = condition.bound if condition.or_equal else condition.bound + 1
 
@@ -130,45 +147,70 @@ class _Above(_Number):
         return f"{self._condition.what} {count(value)} ({self._condition.text})"
 
 
-class _Passing(_Number):
-    """Begins to hold as time passes: when the first message is older than the bound, or a limit nearer."""
+class _Passing(_Check):
+    """Begins to hold as time passes: ``offset_ms`` after a moment of the queue, or before it if that is negative."""
 
-    def __init__(self, condition: Condition) -> None:
+    def __init__(self, condition: Condition, moment_ms: Callable[[QueueState], int | None], offset_ms: int) -> None:
         super().__init__(condition)
-        self._is_age = condition.what == _OLDEST
-        bound_ms = condition.bound if condition.or_equal else condition.bound + (1 if self._is_age else -1)
-        self._offset_ms = bound_ms if self._is_age else -bound_ms
+        self._moment_ms, self._offset_ms = moment_ms, offset_ms
 
     def holding(self, queues: Iterable[QueueState], at_ms: int) -> list[QueueState]:
-        before_ms = at_ms - self._offset_ms
-        if self._is_age:
-            return [queue for queue in queues if (ms := _due_ms(queue)) is not None and ms <= before_ms]
-        return [queue for queue in queues if (limit := _limit(queue)) is not None and limit.soonest_ms <= before_ms]
-
-    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
-        # An empty queue has no oldest message.
-        return queue.depth is not None and (self._is_age or queue.limit is not None or is_forecast)
+        moment_ms, before_ms = self._moment_ms, at_ms - self._offset_ms
+        return [queue for queue in queues if (ms := moment_ms(queue)) is not None and ms <= before_ms]
 
     def next_ms(self, queues: Iterable[QueueState], at_ms: int) -> int:
         after_ms = at_ms - self._offset_ms
-        if self._is_age:
-            times = [ms for ms in map(_due_ms, queues) if ms is not None and ms > after_ms]
-        else:
-            times = [lim.soonest_ms for lim in map(_limit, queues) if lim is not None and lim.soonest_ms > after_ms]
-        return min(times, default=_FOREVER) + self._offset_ms
+        times_ms = (ms for ms in map(self._moment_ms, queues) if ms is not None and ms > after_ms)
+        return min(times_ms, default=_FOREVER) + self._offset_ms
+
+
+class _Older(_Passing):
+    """Holds if a time, which is a field of the state, is longer ago than the bound."""
+
+    def __init__(self, condition: Condition, field: str) -> None:
+        moment_ms = itemgetter(QueueState._fields.index(field))
+        super().__init__(condition, moment_ms, condition.bound if condition.or_equal else condition.bound + 1)
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        # An empty queue has no oldest message.
+        return queue.depth is not None
 
     def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-        if self._is_age:
-            value = f"{_OLDEST} {duration(queue.waiting_ms(at_ms))}"
-        else:
-            value = limit_words(queue.limit, at_ms) or "no limit"
-        return f"{value} ({self._condition.text})"
+        since_ms = self._moment_ms(queue)
+        age_ms = None if since_ms is None else max(0, at_ms - since_ms)
+        return f"{self._condition.what} {duration(age_ms)} ({self._condition.text})"
+
+
+class _Nearer(_Passing):
+    """Holds if the queue reaches a limit sooner than the bound."""
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__(condition, _soonest_ms, -condition.bound if condition.or_equal else 1 - condition.bound)
+
+    def is_over(self, queue: QueueState, *, is_forecast: bool) -> bool:
+        return queue.depth is not None and (queue.limit is not None or is_forecast)
+
+    def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
+        return f"{limit_words(queue.limit, at_ms) or 'no limit'} ({self._condition.text})"
+
+
+def _soonest_ms(queue: QueueState) -> int | None:
+    return None if queue.limit is None else queue.limit.soonest_ms
+
+
+# How the numbers of queues are checked; all other conditions are verdicts.
+_CHECKS: Mapping[str, Callable[[Condition], _Check]] = {
+    DEPTH: partial(_Above, field="depth"),
+    RECEIVE_COUNT: partial(_Above, field="highest_rc"),
+    EXPIRED_LEASES: partial(_Above, field="expired"),
+    OLDEST: partial(_Older, field="oldest_ready_due_ms"),
+    FULL_IN: _Nearer,
+}
 
 
 def _check_of(condition: Condition) -> _Check:
-    if condition.what in (_OLDEST, FULL_IN):
-        return _Passing(condition)
-    return _Above(condition) if condition.what in _Above._FIELDS else _Check(condition)
+    check = _CHECKS[condition.what] if condition.what in NUMBERS else _IsVerdict
+    return check(condition)
 
 
 @dataclass(frozen=True, slots=True)

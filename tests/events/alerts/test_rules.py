@@ -17,7 +17,7 @@ from rsmq_tui.events.model import EventKind
 from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.sampler import Sampler
-from rsmq_tui.profiles.alerts import Rule, read_condition, read_quiet
+from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_condition, read_quiet
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
 from tests.events.made import NOON_MS, SERVER, polled, state
@@ -266,6 +266,11 @@ def test_the_numbers(when: str, below: dict[str, Any], above: dict[str, Any], wo
 
     (message,) = watched.poll(state("orders", **above), s=20)
     assert words in message.text
+
+
+def test_every_number_that_a_rule_may_have_is_checked() -> None:
+    # One without a check is an error, and not a rule that never alerts.
+    AlertRules([Rule(what, Condition(what, what, 1)) for what in NUMBERS])
 
 
 def test_a_worse_verdict_does_not_end_an_alert_and_unknown_ends_none() -> None:
