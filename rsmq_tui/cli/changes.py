@@ -3,31 +3,26 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from fnmatch import fnmatchcase
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from glob import escape
 from pathlib import Path
-from typing import NamedTuple
 
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import changing, guarded, queue_argument
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
-from rsmq_tui.cli.places import LISTS_HINT, KindPlace, name_hint, no_queue_words, place_of, places_of, waiting
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, name_hint, no_queue_words, waiting
+from rsmq_tui.cli.queue_names import QueueArgument, queue_of, queues_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, state_folder
-from rsmq_tui.monitor.filters.language import is_pattern, names_queue
+from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import clock, plural, printable, printable_name
-from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import RsmqError
-from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, kind_of, read_reference
+from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
 from rsmq_tui.triage.change import Report, Tally
-from rsmq_tui.triage.errors import EXPECTED, NoListError, TriageError, explain
+from rsmq_tui.triage.errors import NoListError, TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
@@ -108,7 +103,7 @@ def make_several(options: Options, build: "Build", scope_of: "ScopeOf") -> int:
     async def several(interrupts: Interrupts) -> int:
         services: dict[KindPlace, ChangeService] = {}
         requests = []
-        async with queues_of(options, profile_of(options), ProgressLine()) as queues:
+        async with queues_of(options.queue, options, profile_of(options), ProgressLine()) as queues:
             for named in queues:
                 action, scope = build(options, named), scope_of(options, named)
                 service = services.get(named.place) or service_of(named.place)
@@ -345,117 +340,6 @@ def _tell_as_json(preview: Preview, report: Report, warnings: Sequence[str]) -> 
     )
 
 
-class QueueArgument(NamedTuple):
-    """The queue of a command: its name or key, and its place."""
-
-    queue: str
-    place: KindPlace
-
-    @property
-    def kind(self) -> Kind:
-        """Its kind."""
-        return self.place.kind
-
-    @property
-    def reference(self) -> str:
-        """The queue as commands accept it."""
-        place = self.place
-        is_default = self.kind.has_namespaces and place.ns == place.profile.ns
-        return self.queue if is_default else Reference(self.kind, place.ns, self.queue).text
-
-
-def reference_of(text: str, ns: str) -> Reference | None:
-    """Read `list:KEY`, `rsmq:NAME` (of ``ns``) or `rsmq:NS/NAME`; None for a name alone.
-
-    Raises ``UsageError`` for a list without a key, or a queue without a name.
-    """
-    found = read_reference(text, ns)
-    if found is not None and not found.queue:
-        missing = "the name of the queue" if found.kind.has_namespaces else f"the key of the {found.kind.name}"
-        raise UsageError(f"write {missing} after {found.kind.prefix}")
-    return found
-
-
-def queue_of(options: Options, profile: Profile) -> QueueArgument:
-    """Return the queue of a command; raises ``UsageError`` as ``reference_of`` does.
-
-    A name without a prefix is a list if a pattern of --lists matches it, or if one of the profile does and it has a
-    colon, which no name of an RSMQ queue has.
-    """
-    text: str = options.queue
-    found = reference_of(text, profile.ns)
-    if found is not None:
-        return QueueArgument(found.queue, place_of(profile, found.ns, found.kind))
-    is_list = any(fnmatchcase(text, pattern) for pattern in profile.lists) and bool(options.lists or ":" in text)
-    return QueueArgument(text, place_of(profile, kind=LIST if is_list else RSMQ))
-
-
-@asynccontextmanager
-async def queues_of(options: Options, profile: Profile, line: ProgressLine) -> AsyncIterator[Sequence[QueueArgument]]:
-    """Yield the queue of a command, or those with messages that match its pattern; then close their places.
-
-    Meanwhile, the ``line`` shows that the server is waited for, as ``waiting`` does.
-
-    A pattern is that of `fnmatch`: `*`, `orders-*`, `list:*`. It matches queues of all namespaces and lists of the
-    profile; with a prefix, those of one kind. Raises ``UsageError`` if there are none, if they cannot be read, or if
-    the text is also the name of a queue that the pattern does not match.
-    """
-    text: str = options.queue
-    async with waiting(line, [profile.address.label]), AsyncExitStack() as opened:
-        if not is_pattern(text):
-            named = queue_of(options, profile)
-            opened.push_async_callback(named.place.aclose)
-            yield [named]
-            return
-        queues: list[QueueArgument] = []
-        pattern, places = _searched(text, profile)
-        for place in places:
-            opened.push_async_callback(place.aclose)
-            queues += await _matching(place, pattern, text, line)
-        if not queues:
-            raise UsageError(f"no queue with messages on {places[0].server} matches {printable(text)}")
-        yield queues
-
-
-def _searched(text: str, profile: Profile) -> tuple[str, Sequence[KindPlace]]:
-    """Return a pattern of queues without its prefix, and the places in which there may be such queues."""
-    found = reference_of(text, profile.ns)
-    if found is None:
-        return text, places_of(profile)
-    is_listed = found.kind.has_namespaces or (found.queue == "*" and profile.lists)
-    # A pattern with brackets does not match the key of the same text.
-    keys = (found.queue, escape(found.queue)) if "[" in found.queue else (found.queue,)
-    watched = profile if is_listed else replace(profile, lists=keys)
-    return found.queue, [place_of(watched, found.ns, found.kind)]
-
-
-async def _matching(place: KindPlace, pattern: str, text: str, line: ProgressLine) -> list[QueueArgument]:
-    """Return the queues of a place with messages that match the pattern, which was given as ``text``."""
-    try:
-        states = await place.queues(line)
-    except EXPECTED as error:
-        raise UsageError(f"{place.title} on {place.server}: {explain(error)}") from error
-    if any(state.name == pattern and not names_queue(pattern, place.kind, pattern) for state in states):
-        exact = printable(escape(text))
-        raise UsageError(f"{printable(text)} is a queue, and a pattern of others: {exact} names that queue")
-    return [
-        QueueArgument(state.name, place)
-        for state in states
-        if state.depth != 0 and names_queue(pattern, place.kind, state.name)
-    ]
-
-
-def target_of(text: str, queue: QueueArgument) -> str:
-    """Return a target as a change of that queue accepts it; raises ``UsageError`` for an impossible one."""
-    ns = queue.place.ns
-    found = reference_of(text, ns) if queue.kind.has_namespaces else None
-    if found is None or not found.kind.has_namespaces:
-        return text
-    if found.ns != ns:
-        raise UsageError(f"{printable(text)} is in another namespace: messages of RSMQ queues move within {ns}")
-    return found.queue
-
-
 Build = Callable[[Options, QueueArgument], Action]
 ScopeOf = Callable[[Options, QueueArgument], Scope]
 
@@ -481,7 +365,7 @@ def change_command(
         def run(options: Options) -> int:
             if scope_of is not None and is_pattern(options.queue):
                 return make_several(options, build, scope_of)
-            named = queue_of(options, profile_of(options))
+            named = queue_of(options.queue, options, profile_of(options))
             action = build(options, named)
             scope = None if scope_of is None else scope_of(options, named)
             return make_change(options, action, named.place, scope)

@@ -89,6 +89,7 @@ class OwnChanges:
 class KindPlace(ABC):
     """The queues of one kind on the server of a profile, in the namespace ``ns`` or what replaces it for that kind.
 
+    Snapshots and ``queues`` have those that the profile watches; any other list can be read and changed by its key.
     Nothing is opened before it is needed; close it with ``aclose``. Every method raises ``UsageError`` for an invalid
     address; reading raises ``PeekError``.
     """

@@ -10,6 +10,7 @@ import pytest
 from rsmq_tui.cli import changes
 from rsmq_tui.cli.commands import messages
 from rsmq_tui.cli.main import main
+from rsmq_tui.cli.queue_names import queue_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.events.known import FILE_NAME, KnownStore
 from rsmq_tui.files import state_folder
@@ -144,7 +145,7 @@ def test_an_export_has_a_command(
     ((options, given),) = taken
     assert given.text == wanted
     assert given.terms == parse_filter(wanted).terms
-    found = changes.queue_of(options, profile_of(options))
+    found = queue_of(options.queue, options, profile_of(options))
     assert (found.queue, found.place.server, found.place.ns) == (queue, SERVER, ns)
     assert options.output == str(path)
     for refused in (marked("a b"), marked(*map(str, range(51)))):

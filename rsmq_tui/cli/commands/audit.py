@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 
 import click
 
-from rsmq_tui.cli.changes import make_change, reference_of
+from rsmq_tui.cli.changes import make_change
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, guarded
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.cli.places import KindPlace, place_of, places_of, waiting
+from rsmq_tui.cli.queue_names import reference_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress

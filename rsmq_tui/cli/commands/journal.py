@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import Ask, make, open_journal, queue_of, service_of, tell_what_was_interrupted
+from rsmq_tui.cli.changes import Ask, make, open_journal, service_of, tell_what_was_interrupted
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
@@ -17,6 +17,7 @@ from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option
 from rsmq_tui.cli.output import Column, ProgressLine, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, OneOf, Options, option, positive, several
 from rsmq_tui.cli.places import KindPlace, place_of, waiting
+from rsmq_tui.cli.queue_names import queue_of
 from rsmq_tui.cli.servers import profile_of, profiles_of
 from rsmq_tui.monitor.text import count, date_clock
 from rsmq_tui.profiles import Profile
@@ -272,7 +273,7 @@ def undo(options: Options) -> int:
     """Preview an undo, apply it with --yes, and return the exit status; raises ``UsageError``."""
     profile, queue = profile_of(options), options.queue
     if queue is not None:
-        queue, place = queue_of(options, profile)
+        queue, place = queue_of(queue, options, profile)
     else:
         place = place_of(profile) if options.change is not None else _place_of_last(options, profile)
     # A change given by its number is found in any place.

@@ -13,15 +13,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import (
-    Build,
-    QueueArgument,
-    change_command,
-    progress_words,
-    queues_of,
-    target_of,
-    unsearched_words,
-)
+from rsmq_tui.cli.changes import Build, change_command, progress_words, unsearched_words
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
@@ -52,6 +44,7 @@ from rsmq_tui.cli.parsing import (
     whole_seconds,
 )
 from rsmq_tui.cli.program import UNWRITABLE
+from rsmq_tui.cli.queue_names import QueueArgument, queues_of, target_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.monitor.filters.language import Filter, is_pattern, parse_filter
@@ -216,7 +209,7 @@ async def _list(options: Options) -> int:
     groups = _groups_of(options.group_by)
     line = ProgressLine()
     counts = Table(Column("MATCHES", 12, right=True), Column("DEPTH", 12, right=True), Column("QUEUE", 0))
-    async with queues_of(options, profile_of(options), line) as found:
+    async with queues_of(options.queue, options, profile_of(options), line) as found:
         queues = _Queues(options, found, None if groups is not None or options.count else options.limit)
         printed = _as_json(is_named=queues.is_several) if wants_json(options) else _as_table(queues)
         at_ms = 0
@@ -359,7 +352,7 @@ async def _get(options: Options) -> int:
         raise UsageError("ids are of one queue: with a pattern of queues, use --filter")
     wanted = filter_of(options)
     line = ProgressLine()
-    async with queues_of(options, profile_of(options), line) as found:
+    async with queues_of(options.queue, options, profile_of(options), line) as found:
         queues = _Queues(options, found, options.limit)
 
         async def read(named: QueueArgument) -> tuple[int, int]:
@@ -480,7 +473,7 @@ def _export_command(options: Options) -> int:
 async def _export(options: Options, wanted: Filter) -> int:
     line = ProgressLine()
     total = Exported(ScanProgress(0, 0, 0), 0, 0, 0, 0)
-    async with queues_of(options, profile_of(options), line) as found:
+    async with queues_of(options.queue, options, profile_of(options), line) as found:
         queues = _Queues(options, found, options.limit)
         with _output(options.output, force=options.force) as write:
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import QueueArgument, change_command, queue_of
+from rsmq_tui.cli.changes import change_command
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
@@ -35,6 +35,7 @@ from rsmq_tui.cli.parsing import (
     whole_seconds,
 )
 from rsmq_tui.cli.places import poll_all, waiting
+from rsmq_tui.cli.queue_names import QueueArgument, queue_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, QueueState, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
@@ -189,7 +190,7 @@ command: a guess. MONITOR shows no replies: each receive from a list and each de
 @reading
 def who(options: Options) -> int:
     """Print who works on a queue; raises ``UsageError``."""
-    named = queue_of(options, profile_of(options))
+    named = queue_of(options.queue, options, profile_of(options))
     is_agreed: bool = options.yes
     if not is_agreed and is_terminal(sys.stdin) and sys.stdout.isatty():
         say(COST)

@@ -4,11 +4,11 @@ from contextlib import closing
 
 import click
 
-from rsmq_tui.cli.changes import queue_of
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import json_option, queue_argument, reading
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Group, Options, option
+from rsmq_tui.cli.queue_names import queue_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.events.known import FILE_NAME, NOTE_MAX, UNTIL_OK, Known, KnownError, KnownStore, local_minute, read_until
 from rsmq_tui.events.model import Event
@@ -99,7 +99,7 @@ def _remove_command(options: Options) -> int:
 
 
 def _queue(options: Options) -> tuple[str, str, str]:
-    named = queue_of(options, profile_of(options))
+    named = queue_of(options.queue, options, profile_of(options))
     return named.place.server, named.place.ns, named.queue
 
 
