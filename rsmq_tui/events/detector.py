@@ -219,7 +219,7 @@ class QueueDetector:
         if self._last_ms is not None:
             latest_ms = self._last_ms - FILLED_MS
             for queue in queues:
-                ready_ms = queue.ready_since_ms
+                ready_ms = queue.oldest_ready_due_ms
                 since_ms = queue.idle_since_ms if ready_ms is None else ready_ms
                 if since_ms is not None and since_ms <= latest_ms:
                     self._filled.add(queue.name)

@@ -323,8 +323,8 @@ class _Idle:
                 idle_ms = max(idle_ms, queue.waiting_ms(checked.at_ms) or 0)
             # The messages that earlier checks saw may be deleted: nothing is idle before its first message is ready.
             # The time in an item of a list is by the clock of its producer, which may be ahead.
-            if queue.ready_since_ms is not None and queue.ready_since_ms <= checked.at_ms:
-                idle_ms = min(idle_ms, checked.at_ms - queue.ready_since_ms)
+            if queue.oldest_ready_due_ms is not None and queue.oldest_ready_due_ms <= checked.at_ms:
+                idle_ms = min(idle_ms, checked.at_ms - queue.oldest_ready_due_ms)
             checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):
                 what = "none received for" if kind.counts_receives else "the next one has been the same for"

@@ -134,9 +134,9 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
     for part in live:
         for verdict, number in part.totals.verdicts.items():
             verdicts[verdict] += number
-    known = [part for part in parts if part.totals.ready_since_ms is not None]
+    known = [part for part in parts if part.totals.oldest_ready_due_ms is not None]
     # Server clocks may differ, so compare ages, not times.
-    oldest = max(known, key=_ready_for_ms, default=None)
+    oldest = max(known, key=_waiting_ms, default=None)
     return Totals(
         depth=sum(part.totals.depth for part in parts),
         ready=sum(part.totals.ready for part in parts),
@@ -145,7 +145,7 @@ def _totals(parts: Sequence[Snapshot], live: Sequence[Snapshot], at_ms: int) -> 
         deletes_s=_sum(part.totals.deletes_s for part in live),
         receives_s=_sum(part.totals.receives_s for part in live),
         oldest=None if oldest is None else _oldest_name(oldest, parts),
-        ready_since_ms=None if oldest is None else at_ms - _ready_for_ms(oldest),
+        oldest_ready_due_ms=None if oldest is None else at_ms - _waiting_ms(oldest),
         verdicts=verdicts,
     )
 
@@ -155,8 +155,8 @@ def _oldest_name(oldest: Snapshot, parts: Sequence[Snapshot]) -> str:
     return name if len({part.server for part in parts}) == 1 else f"{name} on {oldest.place}"
 
 
-def _ready_for_ms(part: Snapshot) -> int:
-    return part.at_ms - (part.totals.ready_since_ms or 0)
+def _waiting_ms(part: Snapshot) -> int:
+    return part.at_ms - (part.totals.oldest_ready_due_ms or 0)
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:

@@ -62,9 +62,10 @@ class QueueState(NamedTuple):
     rates in messages per second, over about the ten seconds before the queue changed, or before one of the last
     ``BUCKET_MS`` if it did not. ``oldest_ready_ms`` is when the first ready message was sent, or became visible if its
     id carries no time: its age is the snapshot's time minus this.
-    ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time. ``since_ms`` is when the
-    condition of the verdict began; of a growing queue, ``since_depth`` is the depth then. ``place`` names the server if
-    there are several, and is empty otherwise.
+    ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time: no message has been ready for
+    longer, but one that was sent earlier may come after it, because it was delayed, or received and not deleted.
+    ``since_ms`` is when the condition of the verdict began; of a growing queue, ``since_depth`` is the depth then.
+    ``place`` names the server if there are several, and is empty otherwise.
 
     ``idle_since_ms`` is the start of the time in which messages are ready and none is received (for a list, taken), as
     far as is known. ``since_ms`` may be earlier: the condition may have held several times.
@@ -148,19 +149,6 @@ class QueueState(NamedTuple):
             return self.net_s
         return self.arrivals_s - self.deletes_s
 
-    @property
-    def ready_since_ms(self) -> int | None:
-        """When the first ready message became due, or when it was sent if an old recording has only that.
-
-        No other message has been ready for longer. A message that was sent earlier may come after it, because it was
-        delayed, or received and not deleted.
-        """
-        return self.oldest_ready_ms if self.oldest_ready_due_ms is None else self.oldest_ready_due_ms
-
-    def ready_for_ms(self, at_ms: int) -> int | None:
-        """Return how long the first ready message has been ready, in ms."""
-        return None if self.ready_since_ms is None else max(0, at_ms - self.ready_since_ms)
-
     def oldest_ready_age_ms(self, at_ms: int) -> int | None:
         """Return how long ago the first ready message was sent, in ms."""
         return None if self.oldest_ready_ms is None else max(0, at_ms - self.oldest_ready_ms)
@@ -192,7 +180,7 @@ class Differences(NamedTuple):
 class Totals(NamedTuple):
     """Sums over all queues; ``oldest`` is the name of the queue that has had a ready message for the longest time.
 
-    ``ready_since_ms`` is when that message became due.
+    ``oldest_ready_due_ms`` is when that message became due.
     """
 
     depth: int = 0
@@ -202,7 +190,7 @@ class Totals(NamedTuple):
     deletes_s: float | None = None
     receives_s: float | None = None
     oldest: str | None = None
-    ready_since_ms: int | None = None
+    oldest_ready_due_ms: int | None = None
     verdicts: Mapping[Verdict, int] = {}
 
 

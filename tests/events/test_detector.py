@@ -321,16 +321,18 @@ def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> No
 
 def test_a_queue_is_emptied_if_a_message_was_ready_for_a_minute() -> None:
     watching = detector()
-    held = [state(name, depth=2, oldest_ready_ms=NOON_MS - s * 1000) for name, s in (("a", 59), ("b", 60), ("c", 60))]
+    held = [
+        state(name, depth=2, oldest_ready_due_ms=NOON_MS - s * 1000) for name, s in (("a", 59), ("b", 60), ("c", 60))
+    ]
     watching.observe(polled(*held))
-    found = watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_ms=NOON_MS), s=1))
+    found = watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_due_ms=NOON_MS), s=1))
     assert sent(found) == [("emptied", "b", "empty; it held 2 messages at the previous poll")]
 
     # Consumers go on with newer messages, until there is none.
     found = watching.observe(polled(state("a"), state("b"), state("c"), s=2))
     assert sent(found) == [("emptied", "c", "empty; it held 9 messages at the previous poll")]
     # It was empty since.
-    watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_ms=NOON_MS + 3_000), s=3))
+    watching.observe(polled(state("a"), state("b"), state("c", depth=9, oldest_ready_due_ms=NOON_MS + 3_000), s=3))
     assert watching.observe(polled(state("a"), state("b"), state("c"), s=4)) == []
 
 
@@ -339,7 +341,7 @@ def test_a_queue_that_each_poll_finds_with_a_new_message_is_not_emptied() -> Non
     for s in range(300):
         at_ms = NOON_MS + s * 1000
         watching.observe(
-            polled(state("timed", depth=1, oldest_ready_ms=at_ms), state("list", depth=1, idle_since_ms=at_ms), s=s)
+            polled(state("timed", depth=1, oldest_ready_due_ms=at_ms), state("list", depth=1, idle_since_ms=at_ms), s=s)
         )
 
     assert watching.observe(polled(state("timed"), state("list"), s=300)) == []

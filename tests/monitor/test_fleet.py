@@ -49,7 +49,7 @@ def test_ages_are_right_though_the_servers_clocks_differ() -> None:
     fleet.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, oldest_s=10))
     both = fleet.combine(_poll("slow", 1, oldest_s=90))
     assert both.totals.oldest == "orders on slow"
-    assert both.at_ms - (both.totals.ready_since_ms or 0) == 90_000
+    assert both.at_ms - (both.totals.oldest_ready_due_ms or 0) == 90_000
     assert both.part("slow").at_ms == START_MS
 
 

@@ -22,7 +22,7 @@ class TestAges:
         state = watched.once(flow)
 
         assert state.oldest_ready_ms == 1_750_000_000_000
-        assert (watched.totals.oldest, watched.totals.ready_since_ms) == ("q", 1_750_000_000_000)
+        assert (watched.totals.oldest, watched.totals.oldest_ready_due_ms) == ("q", 1_750_000_000_000)
         assert state.problems == ()
 
     def test_make_it_aged(self) -> None:

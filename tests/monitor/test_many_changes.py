@@ -26,8 +26,8 @@ def summed(states: Iterable[QueueState]) -> Totals:
     """The sums, made from the states one by one."""
     states = tuple(states)
     measured = [state for state in states if state.arrivals_s is not None]
-    ready = [state for state in states if state.ready_since_ms is not None]
-    oldest = min(ready, key=lambda state: (state.ready_since_ms, state.name), default=None)
+    ready = [state for state in states if state.oldest_ready_due_ms is not None]
+    oldest = min(ready, key=lambda state: (state.oldest_ready_due_ms, state.name), default=None)
     return Totals(
         depth=sum(state.depth or 0 for state in states),
         ready=sum(state.ready or 0 for state in states),
@@ -36,7 +36,7 @@ def summed(states: Iterable[QueueState]) -> Totals:
         deletes_s=fsum(state.deletes_s or 0.0 for state in measured) if measured else None,
         receives_s=fsum(state.receives_s or 0.0 for state in measured) if measured else None,
         oldest=oldest.name if oldest else None,
-        ready_since_ms=oldest.ready_since_ms if oldest else None,
+        oldest_ready_due_ms=oldest.oldest_ready_due_ms if oldest else None,
         verdicts={verdict: sum(state.verdict is verdict for state in states) for verdict in Verdict},
     )
 
@@ -106,7 +106,7 @@ async def test_every_snapshot_is_that_of_a_full_reading(
         assert ours.link.failure is None
         assert [read_in_full(state) for state in ours.queues] == [read_in_full(state) for state in full.queues], step
         assert ours.totals == summed(ours.queues)
-        sums = ("depth", "ready", "hidden", "oldest", "ready_since_ms")
+        sums = ("depth", "ready", "hidden", "oldest", "oldest_ready_due_ms")
         assert [getattr(ours.totals, name) for name in sums] == [getattr(full.totals, name) for name in sums]
 
 

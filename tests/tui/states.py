@@ -47,8 +47,8 @@ def broken_queue(name: str, why: str) -> QueueState:
 def poll_of(source: ScriptedSource, queues: Iterable[QueueState], at_ms: int = START_MS, **values: Any) -> Snapshot:
     """Make the snapshot of a poll that found these queues."""
     found = tuple(sorted(queues, key=lambda queue: queue.name))
-    waiting = [queue for queue in found if queue.ready_since_ms is not None]
-    since = min(waiting, key=lambda queue: queue.ready_since_ms or 0, default=None)
+    waiting = [queue for queue in found if queue.oldest_ready_due_ms is not None]
+    since = min(waiting, key=lambda queue: queue.oldest_ready_due_ms or 0, default=None)
     totals = Totals(
         depth=sum(queue.depth or 0 for queue in found),
         ready=sum(queue.ready or 0 for queue in found),
@@ -57,7 +57,7 @@ def poll_of(source: ScriptedSource, queues: Iterable[QueueState], at_ms: int = S
         deletes_s=sum(queue.deletes_s or 0.0 for queue in found),
         receives_s=sum(queue.receives_s or 0.0 for queue in found),
         oldest=since and since.name,
-        ready_since_ms=since and since.ready_since_ms,
+        oldest_ready_due_ms=since and since.oldest_ready_due_ms,
         verdicts=Counter(queue.verdict for queue in found),
     )
     link = Link(fresh_at_s=source.clock.now_s)

@@ -38,7 +38,7 @@ def test_a_group_has_the_sums_the_worst_verdict_and_the_longest_wait() -> None:
     assert isinstance(group, QueueGroup)
     assert (group.depth, group.ready, group.hidden, group.arrivals_s, group.deletes_s) == (15, 13, 3, 5.5, 2.5)
     assert (group.verdict, group.worst, group.change_s) == (Verdict.GROWING, QUEUES[1], 3.0)
-    assert group.ready_since_ms == group.oldest_ready_ms == START_MS - 60_000
+    assert group.oldest_ready_due_ms == group.oldest_ready_ms == START_MS - 60_000
     # Without a change it stays the same object; with one, the others do.
     assert grouping.rows(QUEUES, ":", known, trouble)[0] is group
     changed = [*QUEUES[:3], QUEUES[3]._replace(ready=91), QUEUES[4]]

@@ -143,7 +143,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
     queues = [(queue, snapshot) for snapshot in snapshots for queue in snapshot.queues]
     for queue, snapshot in sorted(queues, key=lambda pair: _trouble(pair[0])):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
-        times = duration(queue.ready_for_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
+        times = duration(queue.waiting_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
         name = printable_name(queue.name)
         names = (snapshot.ns, name) if len(namespaces) > 1 else (name,)
         table.print(queue.verdict, *counts, *times, *names)
@@ -155,7 +155,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
 
 
 def _trouble(queue: QueueState) -> tuple[int, int]:
-    oldest_ms = queue.ready_since_ms
+    oldest_ms = queue.oldest_ready_due_ms
     return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms
 
 

@@ -341,7 +341,7 @@ class QueueDiff(NamedTuple):
     def age_ms(self, when: str) -> int | None:
         """Return how long the first ready message had been ready ``then`` or ``now``, in ms."""
         state, at_ms = (self.then, self.then_ms) if when == "then" else (self.now, self.now_ms)
-        return None if state is None else state.ready_for_ms(at_ms)
+        return None if state is None else state.waiting_ms(at_ms)
 
     @property
     def has_other_verdict(self) -> bool:

@@ -79,12 +79,12 @@ class RunningTotals:
             deletes_s=rates[1],
             receives_s=rates[2],
             oldest=name or None,
-            ready_since_ms=int(since_ms) if name else None,
+            oldest_ready_due_ms=int(since_ms) if name else None,
             verdicts=self._verdicts.copy(),
         )
 
     def _follow_oldest(self, oldest: tuple[float, str], before: QueueState | None, after: QueueState | None) -> None:
-        since_ms = None if after is None else after.ready_since_ms
+        since_ms = None if after is None else after.oldest_ready_due_ms
         if after is not None and since_ms is not None and (since_ms, after.name) <= oldest:
             self._oldest = since_ms, after.name
         elif before is not None and before.name == oldest[1]:
@@ -95,7 +95,7 @@ def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
     """Return the earliest time and its queue, the first of equals; (inf, "") if no message is ready."""
     oldest_ms, oldest = inf, ""
     for state in states:
-        since_ms = state.ready_since_ms
+        since_ms = state.oldest_ready_due_ms
         if since_ms is not None and since_ms < oldest_ms:
             oldest_ms, oldest = since_ms, state.name
     return oldest_ms, oldest

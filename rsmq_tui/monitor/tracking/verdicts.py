@@ -515,7 +515,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             known = "" if queue.oldest_ready_ms is None else f"; next {kind.noun} {oldest} old"
             return f"has grown for {span}{now}{known}"
         case Verdict.GROWING:
-            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {duration(queue.ready_for_ms(at_ms))}"
+            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {duration(queue.waiting_ms(at_ms))}"
         case Verdict.POISONED:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
             return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"

@@ -86,7 +86,7 @@ def _since(at_ms: int | None, queue: QueueState, context: QueueContext) -> Piece
 
 
 def _waiting(queue: QueueState, context: QueueContext) -> Piece:
-    return _since(queue.ready_since_ms, queue, context)
+    return _since(queue.oldest_ready_due_ms, queue, context)
 
 
 def _oldest(queue: QueueState, context: QueueContext) -> Piece:
@@ -189,7 +189,7 @@ QUEUE_COLUMNS = (
     QueueColumn("depth", "DEPTH", 6, lambda queue, _: (compact(queue.depth), ""), drop=6, right=True,
                 sort_key=attrgetter("depth"), descending=True),
     # The earliest due or sent time comes first.
-    QueueColumn("waiting", "WAITING", 8, _waiting, drop=3, right=True, sort_key=attrgetter("ready_since_ms"),
+    QueueColumn("waiting", "WAITING", 8, _waiting, drop=3, right=True, sort_key=attrgetter("oldest_ready_due_ms"),
                 meaning="how long the first ready message has been ready: no message has waited longer"),
     QueueColumn("oldest", "OLDEST", 8, _oldest, drop=14, right=True, sort_key=attrgetter("oldest_ready_ms"),
                 meaning="age of the first ready message, from when it was sent"),
@@ -272,7 +272,7 @@ def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]
 
     Queues whose troubles are ``known`` come right before those that are ok.
     """
-    oldest = queue.ready_since_ms
+    oldest = queue.oldest_ready_due_ms
     rank = Verdict.OK.rank - 0.5 if known and judged(queue).key in known else queue.verdict.rank
     return rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
 

@@ -33,7 +33,7 @@ class QueueGroup(QueueState):
                 net_s=_sum(queue.change_s for queue in members),
                 expired=_sum(queue.expired for queue in members),
                 oldest_ready_ms=_least(queue.oldest_ready_ms for queue in members),
-                oldest_ready_due_ms=_least(queue.ready_since_ms for queue in members),
+                oldest_ready_due_ms=_least(queue.oldest_ready_due_ms for queue in members),
                 limit=min(
                     (queue.limit for queue in members if queue.limit is not None),
                     key=lambda limit: limit.soonest_ms,

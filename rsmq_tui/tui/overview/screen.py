@@ -104,7 +104,7 @@ class NowPanel(Painted):
         if snapshot is None or snapshot.link.fresh_at_s is None:
             return []
         totals = snapshot.totals
-        age = None if totals.ready_since_ms is None else snapshot.at_ms - totals.ready_since_ms
+        age = None if totals.oldest_ready_due_ms is None else snapshot.at_ms - totals.oldest_ready_due_ms
         where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
         kinds = [kind_of(part.ns) for part in snapshot.parts or (snapshot,) if part.queues]
         labels = sorted({kind.label for kind in kinds if not kind.counts_arrivals})
