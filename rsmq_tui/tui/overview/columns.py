@@ -11,7 +11,7 @@ from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
 from rsmq_tui.monitor.text import NO_NAME, compact, count, duration, net, rate, short_clock
 from rsmq_tui.monitor.tracking.forecast import limit_words
-from rsmq_tui.monitor.tracking.series import Trend
+from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
 from rsmq_tui.tui.overview.known import known_verdict
