@@ -498,6 +498,11 @@ def action_named(name: str) -> type[Action]:
     return _NAMED.get(name, UnknownAction)
 
 
+def action_that(past: str) -> type[Action]:
+    """Return an action whose past form that is, with the same inverse as others of that past, or ``UnknownAction``."""
+    return next((action for action in _NAMED.values() if getattr(action, "done_word", "") == past), UnknownAction)
+
+
 class Target(NamedTuple):
     """Where items go: an RSMQ queue if ``ns`` is set, otherwise a list queue."""
 

@@ -10,6 +10,7 @@ from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
+from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.scope import Named, Scope
 
 # The outcome of a batch that was not carried out, and never will be.
@@ -110,20 +111,16 @@ class UndoChain(NamedTuple):
 
     @property
     def original(self) -> Change:
-        """The last change of the chain, which is undone and made again by the others."""
+        """The last change of the chain, which is undone and made again by the others.
+
+        It is an undo or a redo itself if what that undoes is no longer in the journal.
+        """
         return self.changes[-1]
 
     @property
     def is_undo(self) -> bool:
-        """True if the first change has undone another. The undo of an undo, a redo, is not one."""
-        # The change that the last one undoes may no longer be in the journal.
-        undos = len(self.changes) - 1 + (self.original.undoes is not None)
-        return undos % 2 == 1
-
-    @property
-    def undo_is_redo(self) -> bool:
-        """True if an undo of the first change makes the original again."""
-        return len(self.changes) % 2 == 0
+        """True if the first change has undone another; its undo is a redo, which makes the original again."""
+        return len(self.changes) % 2 == (1 if self.original.name == Undo.name else 0)
 
 
 @dataclass(frozen=True, slots=True)

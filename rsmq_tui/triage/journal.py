@@ -23,7 +23,7 @@ from rsmq_tui.files import FileLock
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.edits import EditKind, FieldBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
@@ -237,6 +237,26 @@ class Journal:
             return _entry_of(fields, batch_of(fields))
         except DamageError as error:
             raise self._damaged_error(change, f"batch {number}: {error}") from error
+
+    def edits_done(self, change: Change, entry: Entry) -> Sequence[Edit]:
+        """Return the edits of a batch of messages as they were done; empty for a batch of fields.
+
+        The journal keeps the bodies of messages that a batch put back in the batch that it undoes: they are taken from
+        there, if that is still in the journal.
+        """
+        as_done = getattr(entry.batch, "as_done", None)
+        edits: Sequence[Edit] = getattr(entry.batch, "edits", ()) if as_done is None else as_done(entry.outcome or "")
+        if change.undoes is None or entry.undoes is None or not any(before is None for before, _ in edits[:1]):
+            return edits
+        bodies: dict[bytes, bytes | None] = {}
+        # Without it, the messages are shown without their bodies.
+        with suppress(JournalError):
+            undone = self.entry(change.undoes, entry.undoes)
+            bodies = {before.id: before.body for before, _ in getattr(undone.batch, "edits", ()) if before is not None}
+        return [
+            Edit(None, after._replace(body=bodies.get(after.id))) if after is not None else Edit(before, after)
+            for before, after in edits
+        ]
 
     def batches_undoing(self, change: int) -> dict[int, list[tuple[int, int]]]:
         """Return for each batch of a change of which something was undone the batches that did so.

@@ -44,14 +44,12 @@ class EntryLeft(NamedTuple):
 
 def entries_left(journal: Journal, change: int, part: Part | None = None) -> Iterator[EntryLeft]:
     """Iterate over the batches of a change, or of a part of it, that have messages; one is in memory at a time."""
-    undos = Undos(journal, change, part)
+    undos, found = Undos(journal, change, part), journal.change(change)
     for entry in undos.entries():
-        edits = getattr(entry.batch, "edits", None)
-        if edits is not None:
-            as_done = getattr(entry.batch, "as_done", None)
-            done = edits if as_done is None else as_done(entry.outcome or "")
+        edits = () if found is None else journal.edits_done(found, entry)
+        if edits:
             undo = undos.of(entry)
-            yield EntryLeft(entry, undo, done, undo.not_undone(entry))
+            yield EntryLeft(entry, undo, edits, undo.not_undone(entry))
 
 
 class Chosen(NamedTuple):

@@ -173,8 +173,8 @@ class ChangeService:
             found = await asyncio.to_thread(journal.last_undoable, self.server, [self.ns], queue)
             if found is None or found.undoes is None:
                 return found
-            chain = await asyncio.to_thread(journal.undo_chain, found)
-            return replace(found, name=chain.original.name)
+            original = (await asyncio.to_thread(journal.undo_chain, found)).original
+            return found if original.undoes is not None else replace(found, name=original.name)
 
     async def changes(self, limit: int) -> list[Change]:
         """Return the last changes in the journal, of all servers, newest first; creates no journal."""

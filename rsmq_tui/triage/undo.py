@@ -268,15 +268,21 @@ def notes_of_undo(change: Change) -> tuple[str, ...]:
     """Return the notes for the preview of an undo."""
     note = kind_of(change.ns).part("undo").note
     action = actions.action_named(change.name)
-    is_put_back = not action.of_processing and action.inverse != actions.REMOVE
+    inverse = action.inverse if change.undoes is None else _inverse_by_past(change)
+    is_put_back = not action.of_processing and inverse != actions.REMOVE
     return (note,) if note and is_put_back else ()
 
 
 def undo_summary(change: Change, original: Change, planned: int, *, is_part: bool = False) -> str:
     """Return one line: the change that is undone; ``original`` is the same, or the change that a redo made again.
 
-    With ``is_part``, only ``planned`` of its messages are.
+    With ``is_part``, only ``planned`` of its messages are. An ``original`` that is an undo or a redo stands for what it
+    undoes, which is no longer in the journal; that has a sentence of its own there.
     """
+    if original.undoes is not None:
+        some = f"{count(planned)} of {plural(change.done, 'message')} of " if is_part and planned < change.done else ""
+        is_first = change is original and original.name == actions.Undo.name
+        return some + (original.what if is_first else f"change {change.change}: made again {original.what}")
     action, again = actions.action_named(original.name), "" if change is original else " again"
     if is_part:
         to = "" if change.target is None else f" to {printable(change.target)}"
@@ -301,6 +307,8 @@ def effect_of(original: Change, planned: int, *, is_redo: bool, is_part: bool = 
 
     With ``is_part``, these are messages alone.
     """
+    if original.undoes is not None:
+        return _effect_by_past(original, is_redo=is_redo)
     action, queue = actions.action_named(original.name), original.queue
     if not original.done:
         # It changed no messages: it created its target, or changed its queue.
@@ -318,6 +326,32 @@ def effect_of(original: Change, planned: int, *, is_redo: bool, is_part: bool = 
     did = original.past if original.done else action.done_word
     removes = action.inverse == actions.REMOVE and not is_of_queue
     return actions.Effect(*action.inverse, f"{what} that {were} {did}", removes)
+
+
+# What the redo has done to messages or queues, by what the undo does to them.
+_AGAIN = {
+    actions.PUT_BACK: "removed",
+    actions.REMOVE: "put back",
+    actions.RESTORE: "changed",
+    actions.MOVE_BACK: "moved",
+}
+
+
+def _effect_by_past(last: Change, *, is_redo: bool) -> actions.Effect:
+    """Return the effect if the journal no longer has the original: ``last`` is an undo or a redo of it."""
+    inverse, is_undo = _inverse_by_past(last), last.name == actions.Undo.name
+    what = f"what change {last.undoes if is_undo else last.change} did"
+    if not is_redo:
+        return actions.Effect(*inverse, what, removes=inverse == actions.REMOVE)
+    return actions.Effect("make again", _AGAIN[inverse], what, removes=inverse == actions.PUT_BACK)
+
+
+def _inverse_by_past(last: Change) -> actions.Inverse:
+    """Return what the undo of a change does to messages or queues, by an undo or a redo of the change."""
+    for inverse, again in _AGAIN.items():
+        if last.past == (inverse.past if last.name == actions.Undo.name else again):
+            return inverse
+    return actions.action_that(last.past).inverse
 
 
 async def bodies_of_undo(

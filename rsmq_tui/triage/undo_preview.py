@@ -89,7 +89,7 @@ async def preview_of_undo(
         raise TriageError(_nothing_selected(change, selected, scope))
     _, run_id = await editor.clock_and_run_id()
     chain = await asyncio.to_thread(journal.undo_chain, change)
-    original, is_redo = chain.original, chain.undo_is_redo
+    original, is_redo = chain.original, chain.is_undo
     is_part = part is not None or (is_redo and any(each.part for each in chain.changes))
     effect = effect_of(original, planned, is_redo=is_redo, is_part=is_part)
     bodies: tuple[bytes, ...] = ()

@@ -60,6 +60,15 @@ def test_show_prints_what_is_kept(command: Command, anywhere: Command, orders: R
     assert {"name": "vt", "before": "3600", "after": "7"} in fields["fields"]
 
 
+def test_show_prints_the_bodies_that_an_undo_put_back(command: Command, anywhere: Command, orders: Rsmq) -> None:
+    command("messages", "delete", "orders", "--filter", "rc>0", "--yes")
+    deleted = {line["id"]: line["body"] for line in anywhere("journal", "show", "1").lines}
+    command("undo", "--yes")
+    lines = anywhere("journal", "show", "2").lines
+    assert {line["edit"] for line in lines} == {"put"}
+    assert {line["id"]: line["body"] for line in lines} == deleted
+
+
 @pytest.mark.parametrize("way", [["undo"], ["undo", "1"], ["undo", "--queue", "orders"], ["journal", "restore", "1"]],
                          ids=" ".join)  # fmt: skip
 def test_every_way_back(way: list[str], command: Command, orders: Rsmq, keys: Keys) -> None:

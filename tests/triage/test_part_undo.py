@@ -18,7 +18,7 @@ from rsmq_tui.triage.change import Change, Report
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import outcome_checksum
-from rsmq_tui.triage.part import Chosen, PartScope, entries_left
+from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, entries_left
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -189,6 +189,34 @@ async def test_a_part_of_an_undo_is_made_again(
     assert [words for words, _ in states(folder)] == ["undone", "part undone", "done"]
     assert (await undone(triage)).tally.done == 4
     assert in_queue(client, "q") == set(ids)
+
+
+async def listed(triage: ChangeService, folder: Path, change: int, text: str = "") -> list[ChangedMessage]:
+    """The messages of a change, or those left to undo that match a filter."""
+    messages: list[ChangedMessage] = []
+    async for batch in triage.messages_of(change_of(folder, change), parse_filter(text) if text else None):
+        messages += batch
+    return messages
+
+
+async def test_an_undo_has_the_bodies_of_what_it_put_back(
+    triage: ChangeService, client: Redis, queues: Rsmq, folder: Path, ids: list[str]
+) -> None:
+    await done(triage, actions.Delete(queue="q"))
+    await part_undone(triage, Named(tuple(ids[:700])))
+    bodies = {id: b'{"n": %d}' % number for number, id in enumerate(ids)}
+    assert {message.id: message.start for message in await listed(triage, folder, 2)} == {
+        id: bodies[id] for id in ids[:700]
+    }
+    # Also when consumers have taken the messages.
+    queues.delete_messages("q", ids[:3])
+    assert [message.id for message in await listed(triage, folder, 2, "json.n=1")] == [ids[1]]
+
+    # And no longer when the change has expired.
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        db.execute("DELETE FROM batches WHERE change = 1")
+    assert {message.start for message in await listed(triage, folder, 2)} == {None}
+    assert [message.id for message in await listed(triage, folder, 2, "json.n=4")] == [ids[4]]
 
 
 async def test_what_changed_since_is_skipped_and_can_be_undone_later(
@@ -430,6 +458,7 @@ async def test_items_of_lists(client: Redis, redis_url: str, folder: Path, actio
     again = await part_undone(lists, Named((one, two, two)))
     assert again.tally.done == 1
     if action.name == "delete":
+        assert sorted(message.start or b"" for message in await listed(lists, folder, 2)) == back
         assert (await part_undone(lists, matching("json.n>=9"))).tally.done == 2
         assert (await undone(lists)).tally.done == 14
     else:

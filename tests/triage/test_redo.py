@@ -10,11 +10,12 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Delete, Hide, Move, Purge, Redo
+from rsmq_tui.triage.actions import Action, Delete, Hide, Move, Purge, Redo, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
+from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
 from tests.triage.list_doing import A, B, list_changes
 
@@ -199,6 +200,74 @@ async def test_of_two_redos_of_one_change_both_are_undone(
     assert ids_in(client, "q") == large
     with pytest.raises(TriageError, match="change 1 was already undone"):
         await triage.preview_undo(1)
+
+
+def expired(folder: Path, change: int) -> None:
+    """Drop a change from the journal, as if it had expired."""
+    with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("DELETE FROM changes WHERE change = ?", (change,))
+
+
+@pytest.mark.parametrize(
+    ("name", "past", "back", "removes"),
+    [
+        ("delete", "removed", "put back", True),
+        ("move", "moved", "moved back", False),
+        ("hide", "changed", "restored", False),
+    ],
+)
+async def test_of_a_change_that_has_expired_the_undo_is_undone_and_again(
+    triage: ChangeService, client: Redis, folder: Path, ids: set[str], name: str, past: str, back: str, removes: bool
+) -> None:
+    before = everything(client)
+    await done(triage, ACTIONS[name])
+    changed = everything(client)
+    await undone(triage)
+    expired(folder, 1)
+    with pytest.raises(TriageError, match="nothing to undo"):
+        await triage.preview_undo()
+
+    preview = await triage.preview_undo(2)
+
+    what = f"change 1: {ACTIONS[name].past} 10 messages{_to(name)}, every message of the queue"
+    assert preview.title == f"Redo {what}"
+    assert ("does", "make again what change 1 did") in preview.rows
+    assert (preview.action.removes, len(preview.bodies)) == (removes, 3 if removes else 0)
+    redo = await triage.run(preview).to_end()
+    assert (redo.name, redo.past, redo.tally.done) == ("redo", past, 10)
+    assert everything(client) == changed
+    # The redo is the last change, also when nothing else is left of it.
+    for gone in (None, 2):
+        if gone is not None:
+            expired(folder, gone)
+        last = await triage.preview_undo()
+        assert last.title == f"Undo change 3: made again {what}"
+        does = "1" if gone is None else "3"
+        assert ("does", f"{back.replace('restored', 'restore').replace('moved', 'move')} what change {does} did") in (
+            last.rows
+        )
+        assert not last.action.removes
+        last.close()
+    assert (await undone(triage)).past == back
+    assert everything(client) == before
+    again = await triage.preview_undo(4)
+    assert (again.title, again.action.removes) == (f"Redo change 3: made again {what}", removes)
+
+
+async def test_what_was_sent_is_put_back_by_the_redo_when_the_sending_has_expired(
+    triage: ChangeService, client: Redis, folder: Path, ids: set[str]
+) -> None:
+    await done(triage, Send(queue="other", bodies=(b"x", b"y")))
+    sent = everything(client)
+    await undone(triage)
+    expired(folder, 1)
+    preview = await triage.preview_undo(2)
+    assert (preview.title, preview.action.removes) == ("Redo change 1: sent 2 messages, 2 B in all", False)
+    assert (await triage.run(preview).to_end()).past == "put back"
+    assert everything(client) == sent
+    last = await triage.preview_undo()
+    assert (last.action.removes, len(last.bodies)) == (True, 2)
 
 
 async def test_a_journal_of_before_in_which_a_redone_change_is_done_again(

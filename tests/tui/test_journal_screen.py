@@ -1,13 +1,20 @@
 """The screen of the journal: what was changed, what undoing it would do now, undo and redo of any change."""
 
+import sqlite3
+from contextlib import closing
+from functools import partial
+
 import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.triage.actions import Send
+from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes import journal
 from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
+from tests.triage.doing import done
 from tests.tui.changing import Orders, asked, changing, fill, in_queue, made, on_queue, say_yes
 from tests.tui.driving import says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
@@ -18,6 +25,10 @@ async def _journal(pilot: Pilot[None], changes: int) -> JournalScreen:
     screen = await wait_for_screen(pilot, JournalScreen)
     await until(pilot, lambda: len(screen.table.rows) == changes, "the changes are shown")
     return screen
+
+
+def _has_rows(screen: JournalScreen, number: int) -> bool:
+    return len(screen.table.rows) == number
 
 
 async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
@@ -143,6 +154,49 @@ async def test_a_change_of_another_server_is_shown_and_not_undone(orders: Orders
     async with orders.dashboard(read_only=True) as pilot:
         await _journal(pilot, 1)
         assert "undo" not in "".join(lines_of(pilot.app.screen.query_one(KeyHints)))
+
+
+async def test_the_cursor_stays_on_its_change_when_another_program_makes_one(orders: Orders) -> None:
+    other = ChangeService(orders.url, "rsmq", orders.folder)
+    async with orders.opened() as pilot:
+        await pilot.press("x")
+        await say_yes(pilot)
+        await made(pilot)
+        screen = await _journal(pilot, 1)
+        # Whether it was moved there or not.
+        for changes, keys in ((2, ()), (3, ("home",)), (4, ("g",))):
+            await pilot.press(*keys)
+            before = screen.table.cursor_row
+            assert before is not None
+            await done(other, Send(queue="orders", bodies=(b"later",)))
+            await until(pilot, partial(_has_rows, screen, changes), "the new change is listed")
+            assert screen.table.cursor_index == 1
+            assert screen.table.cursor_row == before
+    await other.aclose()
+
+
+async def test_a_redo_whose_changes_have_expired_is_named(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await pilot.press("asterisk", "x")
+        await say_yes(pilot)
+        await made(pilot)
+        for key in "uU":
+            screen = await _journal(pilot, 1 if key == "u" else 2)
+            await pilot.press(key)
+            await say_yes(pilot)
+            await made(pilot)
+            await pilot.press("escape")
+        with closing(sqlite3.connect(orders.folder / "journal.sqlite")) as db, db:
+            db.execute("DELETE FROM changes WHERE change < 3")
+        screen = await _journal(pilot, 1)
+        await says(pilot, "redo: change 1: deleted 5 messages")
+        await says(pilot, "undo applies to 5, all as the change left them")
+        await pilot.press("u")
+        await asked(pilot, "put back what change 3 did")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("put back 5,")
+        assert orders.depth("orders") == 5
+        await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
 
 
 async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> None:

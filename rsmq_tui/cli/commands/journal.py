@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Any
@@ -24,7 +24,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import KINDS, LIST
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
-from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.triage.actions import Target, reference, target_reference
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
@@ -191,7 +191,8 @@ def _show(journal: Journal | None, number: int) -> int:
     undos = Undos(journal, number)
     for entry in undos.entries():
         is_known = is_known and entry.outcome is not None
-        for fields in _fields(entry, change, letters_of(undos.of(entry).not_undone(entry))):
+        edits, left = journal.edits_done(change, entry), letters_of(undos.of(entry).not_undone(entry))
+        for fields in _fields(entry, change, edits, left):
             print_json(fields)
     if is_known and not change.touched:
         sys.stdout.flush()
@@ -199,17 +200,17 @@ def _show(journal: Journal | None, number: int) -> int:
     return 0
 
 
-def _fields(entry: Entry, change: Change, left: str) -> Iterator[dict[str, Any]]:
+def _fields(entry: Entry, change: Change, edits: Sequence[Edit], left: str) -> Iterator[dict[str, Any]]:
     """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields.
 
-    ``left`` are the letters of its outcome without what was undone.
+    ``edits`` are those of its messages as they were done, and ``left`` the letters of its outcome without what was
+    undone.
     """
     match entry.batch:
         case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
             if isinstance(entry.batch, ListBatch):
                 queue = _named(queue, entry.batch.ns, change)
                 target = target and _named(target, entry.batch.target_ns, change)
-            edits = entry.batch.as_done(entry.outcome or "")
             letters = letters_of(entry.outcome or "")
             for (before, after), letter, now in itertools.zip_longest(edits, letters, left):
                 message = before or after

@@ -57,8 +57,11 @@ def _when(change: Change, context: _Context) -> Piece:
 
 def _what(change: Change, context: _Context) -> Piece:
     if change.undoes is not None:
-        is_undo = context.is_undo(change)
-        words = f"undo of {change.undoes}" if is_undo else f"redo of {context.changes[change.undoes].undoes}"
+        if context.is_undo(change):
+            return f"undo of {change.undoes}{', in part' if change.part else ''}", ""
+        undone = context.changes.get(change.undoes)
+        # That may be no longer in the journal, or not among the last changes.
+        words = f"redo of {undone.undoes}" if undone is not None else f"redo: {change.what}"
         return f"{words}, in part" if change.part else words, ""
     to = target_reference(change.target, change.ns)
     return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
@@ -106,7 +109,8 @@ class JournalScreen(DashboardScreen):
     def __init__(self, queue: str | None = None, place: str | None = None) -> None:
         super().__init__(place)
         self.queue = queue
-        self.table = RowTable(_COLUMNS, _Context(), id="journal", on_open=self._open)
+        # A change that another program makes must not come under the cursor, where keys would undo it.
+        self.table = RowTable(_COLUMNS, _Context(), id="journal", on_open=self._open, follows_at_once=True)
         self._title = TextLine(id="title")
         self._details = Static(id="details", markup=False)
         self._filter = WordFilter(

@@ -49,9 +49,9 @@ class Column(Generic[R, C]):
 class RowTable(Painted, Generic[R, C], can_focus=True):
     """Rows of one kind, with a header line and a cursor.
 
-    Until the cursor is moved it stays at the top; then it follows its row. Enter or a click calls ``on_open`` with the
-    row under the cursor, synchronously, so that no poll or key that was typed ahead comes in between. A disabled table
-    shows no cursor.
+    Until the cursor is moved it stays at the top, unless it ``follows_at_once``; then it follows its row. Enter or a
+    click calls ``on_open`` with the row under the cursor, synchronously, so that no poll or key that was typed ahead
+    comes in between. A disabled table shows no cursor.
     """
 
     BINDINGS = bindings_of("table")
@@ -83,9 +83,10 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         *,
         id: str | None = None,
         on_open: Callable[[R], None] | None = None,
+        follows_at_once: bool = False,
     ) -> None:
         super().__init__(id=id)
-        self._on_open = on_open
+        self._on_open, self._follows_at_once = on_open, follows_at_once
         self.columns = tuple(columns)
         self.context = context
         self.rows: Sequence[R] = ()
@@ -200,9 +201,10 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self._move_to(self._cursor + step * self.visible_rows)
 
     def action_top(self) -> None:
-        """Move to the first row, and stay at the top."""
+        """Move to the first row, and stay at the top, unless the cursor always follows its row."""
         self._move_to(0)
-        self._cursor_key = None
+        if not self._follows_at_once:
+            self._cursor_key = None
 
     def action_bottom(self) -> None:
         """Move to the last row."""
@@ -259,6 +261,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self.keys = keys
         if self._cursor_key is None:
             self._cursor = 0
+            if self._follows_at_once:
+                self._cursor_key = self.cursor_key
             return
         try:
             index = keys.index(self._cursor_key)
