@@ -369,7 +369,7 @@ class Undo(Action):
 
     ``unsettled`` also changes messages that other clients may have taken or sent. ``target`` is the target of that
     change. ``part`` are the messages to which the undo is limited, None if it is not. ``whole`` is how many messages
-    the change has changed, None if all of them are undone. ``undone`` is how many were undone before.
+    the change has changed, None if all of them are undone. ``was_undone`` is how many were undone before.
     """
 
     name = "undo"
@@ -385,7 +385,7 @@ class Undo(Action):
     effect: Effect = Effect("put back", "put back", "what the change did")
     part: Part | None = None
     whole: int | None = None
-    undone: int = 0
+    was_undone: int = 0
 
     @property
     def past(self) -> str:

@@ -36,7 +36,8 @@ class Change:
     changed on the server, even if only an empty target queue was created. ``audited`` is True if its current result is
     in the audit log, ``settled`` if an earlier result is there too. ``run_id`` is the server's run id then, None if the
     server did not report it. ``unsure`` is how many of ``done`` may be the work of another client. ``undone`` is how
-    many of ``done`` were undone, also if they were made again since. ``part`` is True for an undo of some messages.
+    many of ``done`` are undone now, and ``redone`` how many were undone and then made again by redos. ``part`` is True
+    for an undo of some messages.
     """
 
     change: int
@@ -66,6 +67,7 @@ class Change:
     settled: bool = False
     undone: int = 0
     part: bool = False
+    redone: int = 0
 
     @property
     def can_be_undone(self) -> bool:
@@ -73,14 +75,21 @@ class Change:
         return self.touched and self.state in (State.DONE, State.STOPPED, State.INTERRUPTED)
 
     @property
+    def was_undone(self) -> int:
+        """How many of ``done`` were undone, also if they were made again since: no undo of it changes these again."""
+        return self.undone + self.redone
+
+    @property
     def is_part_undone(self) -> bool:
-        """True if some of what was done was undone, and some was not."""
+        """True if some of what was done is undone, and some is not."""
         return self.state is not State.DAMAGED and 0 < self.undone < self.done
 
     @property
     def state_words(self) -> str:
         """Its state, for people."""
-        return "part undone" if self.is_part_undone else self.state
+        if self.is_part_undone:
+            return "part undone"
+        return "made again" if self.state is State.UNDONE and self.redone and not self.undone else self.state
 
     def queues_in(self, ns: str) -> list[str]:
         """Return those of its queue and its target that are in that namespace, or of the kind whose ``ns`` that is."""

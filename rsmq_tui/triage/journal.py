@@ -14,7 +14,8 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -584,14 +585,14 @@ class Journal:
                 f"SELECT *, {_TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS batch_count FROM changes {where}", values
             ).fetchall()
             # Not a subquery, which would read all changes for each of them.
-            undone = dict(
-                self.file.db.execute(
-                    "SELECT undoes, sum(done) FROM changes WHERE undoes IS NOT NULL GROUP BY undoes"
-                ).fetchall()
-            )
+            undos = self.file.db.execute(
+                "SELECT change, undoes, done FROM changes WHERE typeof(undoes) = 'integer' AND typeof(done) = 'integer'"
+                " ORDER BY change DESC"
+            ).fetchall()
+        undone, was_undone = _undone(undos)
         for row in rows:
             try:
-                yield _change_of(dict(row), undone.get(row["change"], 0))
+                yield _change_of(dict(row), undone[row["change"]], was_undone[row["change"]])
             except DamageError:
                 yield _damaged(dict(row))
 
@@ -618,8 +619,21 @@ _FLAGS = ("audited", "touched", "settled", "part")
 _NAMES = ("queue", "target")
 
 
-def _change_of(row: dict[str, Any], undone: object) -> Change:
-    """Return the change of a row, of which that many messages were undone; raises ``DamageError``."""
+def _undone(undos: Iterable[tuple[int, int, int]]) -> tuple[Counter[int], Counter[int]]:
+    """Return by change how many of its messages are undone now, and how many were, also if they were made again since.
+
+    ``undos`` are all undos and redos, newest first: the change, the one that it undoes, and how many messages it did.
+    """
+    undone: Counter[int] = Counter()
+    was_undone: Counter[int] = Counter()
+    for change, undoes, done in undos:
+        undone[undoes] += max(0, done - undone[change])
+        was_undone[undoes] += done
+    return undone, was_undone
+
+
+def _change_of(row: dict[str, Any], undone: int, was_undone: int) -> Change:
+    """Return the change of a row, of which so many messages are and were undone; raises ``DamageError``."""
     refuse_damaged("changes", row)
     if row["written"] not in (None, row["batch_count"]):
         raise DamageError("some of its batches are missing")
@@ -628,7 +642,6 @@ def _change_of(row: dict[str, Any], undone: object) -> Change:
         and all(isinstance(row[name], str) for name in _TEXTS)
         and isinstance(row["undoes"], int | None)
         and isinstance(row["run_id"], str | None)
-        and isinstance(undone, int)
         and row["state"] in set(State)
     ):
         raise DamageError("its contents are invalid")
@@ -637,6 +650,7 @@ def _change_of(row: dict[str, Any], undone: object) -> Change:
     target = None if row["target"] is None else known_name(row["target"])
     # The undo of the rest of a change, such as of a queue that it created, counts that.
     fields["undone"] = min(undone, row["done"])
+    fields["redone"] = min(was_undone, row["done"]) - fields["undone"]
     return Change(**fields, queue=known_name(row["queue"]), target=target, state=State(row["state"]))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter
@@ -21,12 +21,16 @@ from rsmq_tui.triage.undo import BatchUndo, Undos
 
 
 class EntryLeft(NamedTuple):
-    """A batch with messages, its edits as they were done, and ``left``, its outcome without what was undone since."""
+    """A batch with messages, its edits as they were done, and ``left``, its outcome without what was undone since.
+
+    ``made_again`` are the places of what was undone, and made again by a redo.
+    """
 
     entry: Entry
     undo: BatchUndo
     edits: Sequence[Edit]
     left: str
+    made_again: Set[int]
 
     @property
     def places_left(self) -> list[int]:
@@ -35,7 +39,7 @@ class EntryLeft(NamedTuple):
 
     @property
     def is_undone(self) -> list[bool]:
-        """Whether each edit was undone."""
+        """Whether each edit was undone, also if it was made again since."""
         if not self.entry.outcome:
             return [False] * len(self.edits)
         letters = zip(letters_of(self.entry.outcome), letters_of(self.left), strict=True)
@@ -45,11 +49,17 @@ class EntryLeft(NamedTuple):
 def entries_left(journal: Journal, change: int, part: Part | None = None) -> Iterator[EntryLeft]:
     """Iterate over the batches of a change, or of a part of it, that have messages; one is in memory at a time."""
     undos, found = Undos(journal, change, part), journal.change(change)
-    for entry in undos.entries():
-        edits = () if found is None else journal.edits_done(found, entry)
-        if edits:
-            undo = undos.of(entry)
-            yield EntryLeft(entry, undo, edits, undo.not_undone(entry))
+    if found is not None:
+        yield from (each for entry in undos.entries() if (each := entry_left(undos, found, entry)).edits)
+
+
+def entry_left(undos: Undos, change: Change, entry: Entry) -> EntryLeft:
+    """Return a batch of a change with what is left of it; without edits if it has no messages."""
+    undo = undos.of(entry)
+    edits, left = undos.journal.edits_done(change, entry), undo.not_undone(entry)
+    # To find out which, the batches of all undos and redos of this one are read.
+    made_again = undo.made_again(entry, left) if edits and change.redone else frozenset()
+    return EntryLeft(entry, undo, edits, left, made_again)
 
 
 class Chosen(NamedTuple):
@@ -70,7 +80,8 @@ class ChangedMessage(NamedTuple):
     """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
 
     ``start`` is the start of its body, None if neither the journal has it nor a filter has read it. ``outcome`` is None
-    until it is known, and if the batch was not carried out.
+    until it is known, and if the batch was not carried out. It was undone, and by a redo ``made_again``, if not
+    ``undone`` now.
     """
 
     number: int
@@ -83,11 +94,12 @@ class ChangedMessage(NamedTuple):
     outcome: Outcome | None
     is_known: bool
     undone: bool
+    made_again: bool = False
 
     @property
     def is_left(self) -> bool:
         """True if it was changed, and not undone."""
-        return self.outcome is Outcome.DONE and not self.undone
+        return self.outcome is Outcome.DONE and not (self.undone or self.made_again)
 
 
 def chosen_of(messages: Iterable[ChangedMessage]) -> Chosen:
@@ -135,7 +147,8 @@ def _rows_of(found: EntryLeft, messages: Mapping[int, RawMessage], at_ms: int) -
                 start=None if body is None else body[:_START_BYTES],
                 outcome=Outcome(letters[place]) if letters else None,
                 is_known=found.entry.outcome is not None,
-                undone=is_undone[place],
+                undone=is_undone[place] and place not in found.made_again,
+                made_again=place in found.made_again,
             )
         )
     return rows

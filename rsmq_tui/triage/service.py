@@ -278,7 +278,12 @@ class ChangeService:
             if await asyncio.to_thread(journal.change, action.change) is None:
                 raise TriageError(f"change {action.change} is no longer in the journal")
             steps = prepare_undo(
-                editor, journal, action.change, unsettled=action.unsettled, part=action.part, undone=action.undone
+                editor,
+                journal,
+                action.change,
+                unsettled=action.unsettled,
+                part=action.part,
+                was_undone=action.was_undone,
             )
         else:
             steps = self._backend.prepare(editor, journal, preview)

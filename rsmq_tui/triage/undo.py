@@ -11,7 +11,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import NamedTuple
 
 from rsmq_tui.monitor.text import count, plural, printable
@@ -23,8 +23,10 @@ from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.change import Change, Entry, Step
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal import DamagedError, Journal
 from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
+
+_EditKey = tuple[bytes | None, bytes | None]
 
 
 class BatchUndo(ABC):
@@ -90,6 +92,39 @@ class BatchUndo(ABC):
             return back[key] >= 0
 
         return _without(entry.outcome, was_undone)
+
+    def made_again(self, entry: Entry, left: str) -> set[int]:
+        """Return the places of edits that were undone, and that redos have made again; ``left`` is ``not_undone``."""
+        letters = zip(letters_of(entry.outcome or ""), letters_of(left), strict=True)
+        undone = [place for place, (before, now) in enumerate(letters) if before != now]
+        edits, back = getattr(entry.batch, "edits", ()), self._in_effect(self.already.get(entry.number, ()))
+        again = set()
+        for place in undone:
+            key = _key(edits[place])[::-1]
+            if not back[key]:
+                again.add(place)
+            back[key] -= bool(back[key])
+        return again
+
+    def _in_effect(self, batches: Sequence[tuple[int, int]]) -> Counter[_EditKey]:
+        """Count the edits of batches, named by their changes and numbers, that were done and are not undone now."""
+        named = [*batches]
+        undoing: dict[int, Mapping[int, Sequence[tuple[int, int]]]] = {}
+        # With the batches that undo them, those that undo these, and so on; this extends the list.
+        for change, number in named:
+            if change not in undoing:
+                undoing[change] = self.journal.batches_undoing(change)
+            named += undoing[change].get(number, ())
+        found: dict[tuple[int, int], Counter[_EditKey]] = {}
+        for change, number in reversed(named):
+            edits: Counter[_EditKey] = Counter()
+            # The undo of a damaged batch is not known to be one.
+            with suppress(DamagedError):
+                edits.update(map(_key, self.undid(self.journal.entry(change, number))))
+            for undo in undoing[change].get(number, ()):
+                edits.subtract({key[::-1]: times for key, times in found[undo].items()})
+            found[change, number] = +edits
+        return sum((found[batch] for batch in batches), Counter())
 
     def undid(self, undo: Entry) -> list[Edit]:
         """Return those edits of a batch of an earlier undo that count as undone."""
@@ -198,18 +233,18 @@ async def prepare_undo(
     *,
     unsettled: bool = False,
     part: Part | None = None,
-    undone: int | None = None,
+    was_undone: int | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Yield the inverse of a change, or of a part of it; that of unsettled batches only with ``unsettled``.
 
-    If more than ``undone`` messages are undone by now, the others are excluded as undone meanwhile. Raises what the
-    editor and the journal raise.
+    If more than ``was_undone`` messages were undone by now, the others are excluded as undone meanwhile. Raises what
+    the editor and the journal raise.
     """
     undos = await asyncio.to_thread(Undos, journal, change, part)
-    if part is None and undone is not None:
+    if part is None and was_undone is not None:
         found = await asyncio.to_thread(journal.change, change)
-        if found is not None and found.undone > undone:
-            yield _undone_meanwhile(found.undone - undone)
+        if found is not None and found.was_undone > was_undone:
+            yield _undone_meanwhile(found.was_undone - was_undone)
     is_rest = await asyncio.to_thread(_is_rest, undos)
     entries = undos.entries(newest_first=True)
     kind: str | None = None
@@ -408,9 +443,6 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
         else:
             auxiliary += done
     return LeftToUndo(counted, auxiliary, taken, put, tuple(created)), first
-
-
-_EditKey = tuple[bytes | None, bytes | None]
 
 
 def _key(edit: Edit) -> _EditKey:

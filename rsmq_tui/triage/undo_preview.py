@@ -118,7 +118,7 @@ async def preview_of_undo(
             effect=effect,
             part=part,
             whole=(original if is_redo else change).done if is_part else None,
-            undone=change.undone,
+            was_undone=change.was_undone,
         ),
         what=summary,
         server=change.server,
@@ -141,7 +141,10 @@ def _damage_notes(journal: Journal, change: int) -> list[str]:
 def _part_notes(change: Change, selected: Selected | None) -> list[str]:
     if selected is not None:
         return _selection_notes(change, selected)
-    return [f"{count(change.undone)} of {count(change.done)} were undone before."] if change.is_part_undone else []
+    if not 0 < change.was_undone < change.done:
+        return []
+    again = f"; of these, {count(change.redone)} were made again" if change.redone else ""
+    return [f"{count(change.was_undone)} of {count(change.done)} were undone before{again}."]
 
 
 def _redo_notes(journal: Journal, asked: int, undone: int) -> list[str]:

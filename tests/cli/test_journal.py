@@ -69,6 +69,18 @@ def test_show_prints_the_bodies_that_an_undo_put_back(command: Command, anywhere
     assert {line["id"]: line["body"] for line in lines} == deleted
 
 
+def test_what_a_redo_has_made_again_is_not_undone(command: Command, anywhere: Command, orders: Rsmq) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    command("undo", "--yes")
+    first = anywhere("journal", "show", "2").lines[0]["id"]
+    command("undo", "2", "--id", first, "--yes")
+    *_, change = anywhere("journal").lines
+    assert (change["state"], change["done"], change["undone"], change["redone"]) == ("undone", 6, 5, 1)
+    assert "(5 undone)" in anywhere("journal", terminal=True).text
+    shown = {(line["id"] == first, line["undone"], line["redone"]) for line in anywhere("journal", "show", "1").lines}
+    assert shown == {(True, False, True), (False, True, False)}
+
+
 @pytest.mark.parametrize("way", [["undo"], ["undo", "1"], ["undo", "--queue", "orders"], ["journal", "restore", "1"]],
                          ids=" ".join)  # fmt: skip
 def test_every_way_back(way: list[str], command: Command, orders: Rsmq, keys: Keys) -> None:

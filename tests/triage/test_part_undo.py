@@ -57,6 +57,14 @@ def change_of(folder: Path, number: int) -> Change:
         return found
 
 
+async def listed(triage: ChangeService, folder: Path, change: int, text: str = "") -> list[ChangedMessage]:
+    """The messages of a change, or those left to undo that match a filter."""
+    messages: list[ChangedMessage] = []
+    async for batch in triage.messages_of(change_of(folder, change), parse_filter(text) if text else None):
+        messages += batch
+    return messages
+
+
 def states(folder: Path) -> list[tuple[str, int]]:
     with closing(Journal(folder / "journal.sqlite")) as journal:
         return [(change.state_words, change.undone) for change in reversed(journal.changes())]
@@ -160,12 +168,14 @@ async def test_the_undo_of_a_part_is_undone_and_is_a_change_of_its_own(
     assert ("does", "delete 12 messages again") in redo.rows
     assert (await triage.run(redo).to_end()).tally.done == 12
     assert in_queue(client, "q") == set()
-    assert [words for words, _ in states(folder)] == ["part undone", "undone", "done"]
+    assert states(folder) == [("done", 0), ("undone", 12), ("done", 0)]
+    assert change_of(folder, 1).redone == 12
 
     # A part of the undo of a part, and of the redo.
     preview = await triage.preview_undo(1)
-    assert (preview.count, preview.notes[-1]) == (
+    assert (preview.count, *preview.notes[-2:]) == (
         MESSAGES - 12,
+        "12 of 1,300 were undone before; of these, 12 were made again.",
         "What change 3 has made again stays so: to take it back, undo change 3.",
     )
     assert (await part_undone(triage, Named(tuple(ids[:3])), 3)).tally.done == 3
@@ -186,17 +196,22 @@ async def test_a_part_of_an_undo_is_made_again(
     assert again.title == "Redo 4 of 1,300 messages of change 1: deleted, every message of the queue"
     assert (await triage.run(again).to_end()).tally.done == 4
     assert in_queue(client, "q") == set(ids[4:])
-    assert [words for words, _ in states(folder)] == ["undone", "part undone", "done"]
+    assert states(folder) == [("part undone", MESSAGES - 4), ("part undone", 4), ("done", 0)]
+    assert change_of(folder, 1).redone == 4
+    messages = await listed(triage, folder, 1)
+    assert {message.id for message in messages if message.made_again} == set(ids[:4])
+    assert {message.id for message in messages if message.undone} == set(ids[4:])
+    assert not any(message.is_left for message in messages)
     assert (await undone(triage)).tally.done == 4
     assert in_queue(client, "q") == set(ids)
+    assert states(folder) == [("undone", MESSAGES), ("done", 0), ("undone", 4), ("done", 0)]
+    assert all(message.undone for message in await listed(triage, folder, 1))
 
-
-async def listed(triage: ChangeService, folder: Path, change: int, text: str = "") -> list[ChangedMessage]:
-    """The messages of a change, or those left to undo that match a filter."""
-    messages: list[ChangedMessage] = []
-    async for batch in triage.messages_of(change_of(folder, change), parse_filter(text) if text else None):
-        messages += batch
-    return messages
+    # What a redo has made again, and was undone since, is not made again by the first undo.
+    assert (await undone(triage, 2)).tally.done == MESSAGES - 4
+    assert in_queue(client, "q") == set(ids[:4])
+    assert states(folder)[0] == ("part undone", 4)
+    assert {message.id for message in await listed(triage, folder, 1) if message.undone} == set(ids[:4])
 
 
 async def test_an_undo_has_the_bodies_of_what_it_put_back(
@@ -455,7 +470,14 @@ async def test_items_of_lists(client: Redis, redis_url: str, folder: Path, actio
             left.remove(item)
         assert sorted(read(client, names, B)) == left
     assert states(folder)[0] == ("part undone", 3)
-    again = await part_undone(lists, Named((one, two, two)))
+    redo = await part_undone(lists, Named((two,)), report.change)
+    assert redo.tally.done == 1
+    assert (change_of(folder, 1).undone, change_of(folder, 1).redone) == (2, 1)
+    messages = [message for message in await listed(lists, folder, 1) if message.undone or message.made_again]
+    assert [message.undone for message in messages].count(True) == 2
+    assert [message.id[-40:] for message in messages if message.made_again] == [two[-40:]]
+    assert (await undone(lists, redo.change)).tally.done == 1
+    again = await part_undone(lists, Named((one, two, two)), 1)
     assert again.tally.done == 1
     if action.name == "delete":
         assert sorted(message.start or b"" for message in await listed(lists, folder, 2)) == back

@@ -109,6 +109,39 @@ async def test_a_part_is_made_again(orders: Orders) -> None:
         assert orders.depth("orders") == 0
 
 
+async def test_what_a_redo_has_made_again_is_not_undone(orders: Orders) -> None:
+    async with orders.opened() as pilot:
+        await _deleted(pilot)
+        await pilot.press("u")
+        await say_yes(pilot)
+        await made(pilot)
+        await _opened(pilot, 2, 5)
+        await pilot.press("space", "u")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 1,")
+        await pilot.press("escape")
+        journal = await wait_for_screen(pilot, JournalScreen)
+        await until(pilot, lambda: len(journal.table.rows) == 3, "the redo is listed")
+        await pilot.press("G")
+        await says(pilot, "undone by 2, and 1 of 5 made again by 3; U makes the others again")
+        assert [change.state_words for change in journal.table.rows] == ["done", "part undone", "part undone"]
+        screen = await _entered(pilot, 5)
+        await says(pilot, "undone in part: 4 of 5, 1 made again")
+        assert [message.made_again for message in screen.table.rows] == [True, False, False, False, False]
+        await pilot.press("home")
+        await says(pilot, "deleted, undone, and deleted again")
+        await pilot.press("u")
+        await until(pilot, lambda: pilot.app.screen is screen, "nothing is asked")
+        await pilot.press("escape", "U")
+        await asked(pilot, "Redo change 1: deleted 5 messages, every message of the queue")
+        await asked(pilot, "delete 4 messages again")
+        await say_yes(pilot)
+        assert (await made(pilot)).startswith("deleted 4,")
+        await until(pilot, lambda: len(journal.table.rows) == 4, "the other redo is listed")
+        assert [change.state_words for change in journal.table.rows] == ["done", "done", "undone", "made again"]
+        assert orders.depth("orders") == 0
+
+
 async def test_ranges_pages_and_all(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await _deleted(pilot)

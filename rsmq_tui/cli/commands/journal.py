@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Any
@@ -24,19 +24,19 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import KINDS, LIST
 from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
-from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, LooseBatch, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.triage.actions import Target, reference, target_reference
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.jsonl import to_fields
-from rsmq_tui.triage.part import PartScope
+from rsmq_tui.triage.part import EntryLeft, PartScope, entry_left
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.undo import Undos
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
-          "done", "skipped", "failed", "state", "undone", "undoes", "part")  # fmt: skip
+          "done", "skipped", "failed", "state", "undone", "redone", "undoes", "part")  # fmt: skip
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
@@ -191,8 +191,7 @@ def _show(journal: Journal | None, number: int) -> int:
     undos = Undos(journal, number)
     for entry in undos.entries():
         is_known = is_known and entry.outcome is not None
-        edits, left = journal.edits_done(change, entry), letters_of(undos.of(entry).not_undone(entry))
-        for fields in _fields(entry, change, edits, left):
+        for fields in _fields(entry_left(undos, change, entry), change):
             print_json(fields)
     if is_known and not change.touched:
         sys.stdout.flush()
@@ -200,19 +199,17 @@ def _show(journal: Journal | None, number: int) -> int:
     return 0
 
 
-def _fields(entry: Entry, change: Change, edits: Sequence[Edit], left: str) -> Iterator[dict[str, Any]]:
-    """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields.
-
-    ``edits`` are those of its messages as they were done, and ``left`` the letters of its outcome without what was
-    undone.
-    """
+def _fields(found: EntryLeft, change: Change) -> Iterator[dict[str, Any]]:
+    """Iterate over the entries of a batch: messages as they were (new ones as they will be), and fields."""
+    entry = found.entry
     match entry.batch:
         case MessageBatch(kind=kind, queue=queue, target=target) | ListBatch(kind=kind, queue=queue, target=target):
             if isinstance(entry.batch, ListBatch):
                 queue = _named(queue, entry.batch.ns, change)
                 target = target and _named(target, entry.batch.target_ns, change)
             letters = letters_of(entry.outcome or "")
-            for (before, after), letter, now in itertools.zip_longest(edits, letters, left):
+            edits = itertools.zip_longest(found.edits, letters, found.is_undone)
+            for place, ((before, after), letter, was_undone) in enumerate(edits):
                 message = before or after
                 if message is None:
                     continue
@@ -222,7 +219,8 @@ def _fields(entry: Entry, change: Change, edits: Sequence[Edit], left: str) -> I
                     "queue": queue,
                     "target": target,
                 }
-                fields["undone"] = letter == Outcome.DONE != now
+                fields["redone"] = place in found.made_again
+                fields["undone"] = was_undone and not fields["redone"]
                 if before is not None and after is not None:
                     fields["new_score"] = text_of(after.score)
                     fields["new_id"] = text_of(after.id)

@@ -232,8 +232,11 @@ class JournalScreen(DashboardScreen):
         server = self._server_of(change)
         if server is None:
             return f"{change.server} cannot be changed here"
-        before = f"undone in part: {count(change.undone)} of {count(change.done)}; " if change.is_part_undone else ""
-        return before + self._outlook_words(server, change)
+        before = f"undone in part: {count(change.undone)} of {count(change.done)}" if change.is_part_undone else ""
+        again = (
+            f"{count(change.redone)} {'more were' if before else 'were undone and'} made again" if change.redone else ""
+        )
+        return "; ".join(filter(None, (", ".join(filter(None, (before, again))), self._outlook_words(server, change))))
 
     def _outlook_words(self, server: WatchedServer, change: Change) -> str:
         known = self._outlook
@@ -253,6 +256,10 @@ class JournalScreen(DashboardScreen):
             return "undone"
         first, last = chain[0].change, chain[-1].change
         is_undone = self._cells.is_undo(chain[-1])
+        if original is None and change.undone and not is_undone:
+            # Its undo was undone in part.
+            again = f"{count(change.redone)} of {count(change.done)} made again by {last}"
+            return f"undone by {first}, and {again}; U makes the others again"
         if original is not None:
             again = f"change {original} was made again by {first if is_undone else last}"
             return f"{again}, and undone by {last}" if is_undone else again
@@ -323,8 +330,10 @@ class JournalScreen(DashboardScreen):
             self.notify("no change is selected", severity="warning", markup=False)
             return
         *before, last = change, *self._undone_by(change)
-        if self._cells.is_undo(last) and last.can_be_undone:
-            self._undo(last, "Redo")
+        # A redo may have made a part of it again: then its undo can be undone further.
+        undo = next((one for one in (last, *before[::-1]) if self._cells.is_undo(one) and one.can_be_undone), None)
+        if undo is not None:
+            self._undo(undo, "Redo")
             return
         words = "this change is not undone: there is nothing to redo"
         if self._cells.is_undo(last):

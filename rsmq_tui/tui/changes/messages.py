@@ -72,6 +72,8 @@ def _mark(message: ChangedMessage, context: _Context) -> Piece:
 def _state(message: ChangedMessage, context: _Context) -> Piece:
     if message.undone:
         return "undone", "muted"
+    if message.made_again:
+        return "made again", "muted"
     if message.outcome is Outcome.DONE:
         return context.past, ""
     if message.outcome is not None:
@@ -82,6 +84,8 @@ def _state(message: ChangedMessage, context: _Context) -> Piece:
 def _meaning(message: ChangedMessage, past: str) -> str:
     if message.outcome is not None:
         meaning = _MEANINGS.get(message.outcome, past)
+        if message.made_again:
+            return f"{meaning}, undone, and {past} again"
         return f"{meaning}, and undone" if message.undone else meaning
     return "not done: the change ended before" if message.is_known else "not known yet"
 
@@ -213,9 +217,7 @@ class ChangeMessagesScreen(DashboardScreen):
         did = f"change {change.change}: {change.past} {count(done)} of {count(change.planned)}"
         pieces: list[Piece] = [(f" ◀ {did}   ", "strong")]
         if self._wanted.is_empty:
-            undone = found.done - found.left
-            words = f"undone in part: {count(undone)} of {count(found.done)}" if found.left else "all undone"
-            pieces.append((words if undone else "none undone" if found.done else "", ""))
+            pieces.append((found.undone_words, ""))
         elif self._problem is None:
             pieces.append((f"{count(found.total)} left to undo match {printable(self._wanted.text.strip(), 60)}", ""))
         if found.total > len(found.rows):
@@ -349,7 +351,11 @@ class ChangeMessagesScreen(DashboardScreen):
 
     def _may_mark(self, message: ChangedMessage) -> bool:
         if not message.is_left:
-            words = "was undone already" if message.undone else "was not changed: there is nothing to undo"
+            words = "was not changed: there is nothing to undo"
+            if message.undone or message.made_again:
+                words = "was undone already"
+            if message.made_again:
+                words += f", and {self.change.past} again: undo the redo"
             self.notify(f"this message {words}", severity="warning", markup=False)
         return message.is_left
 
@@ -380,7 +386,7 @@ class _Found:
     def __init__(self) -> None:
         self.rows: list[ChangedMessage] = []
         self.keys: list[str] = []
-        self.total = self.done = self.left = 0
+        self.total = self.done = self.undone = self.made_again = 0
 
     def add(self, messages: list[ChangedMessage]) -> None:
         """Add messages; those beyond the limit are counted."""
@@ -389,7 +395,17 @@ class _Found:
         self.keys += map(_key, messages[:room])
         self.total += len(messages)
         self.done += sum(message.outcome is Outcome.DONE for message in messages)
-        self.left += sum(message.is_left for message in messages)
+        self.undone += sum(message.undone for message in messages)
+        self.made_again += sum(message.made_again for message in messages)
+
+    @property
+    def undone_words(self) -> str:
+        """How many of those that were done are undone; empty if none were done."""
+        if not self.done:
+            return ""
+        some = f"undone in part: {count(self.undone)} of {count(self.done)}"
+        words = "all undone" if self.undone == self.done else some if self.undone else "none undone"
+        return f"{words}, {count(self.made_again)} made again" if self.made_again else words
 
 
 def warn_elsewhere(screen: DashboardScreen, change: Change) -> None:
