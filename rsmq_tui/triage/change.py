@@ -205,13 +205,15 @@ _FAILED = {Outcome.TAKEN: "its id is already in use there"}
 class Tally:
     """Counts of messages (or of the one queue) that were done, skipped, and failed, by reason.
 
-    ``unsure`` of those that were done may be the work of another client. ``unknown`` counts further messages whose
-    outcome is not known yet. ``changed`` are the ids of those that were skipped because they have changed since they
-    were seen, None if they are not collected. ``notes`` are clauses about what else was done.
+    ``queues`` of those that were done are queues, the others messages. ``unsure`` may be the work of another client.
+    ``unknown`` counts further messages whose outcome is not known yet. ``changed`` are the ids of those that were
+    skipped because they have changed since they were seen, None if they are not collected. ``notes`` are clauses about
+    what else was done.
     """
 
     planned: int = 0
     done: int = 0
+    queues: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     unsure: int = 0
@@ -224,6 +226,14 @@ class Tally:
         """The counts that the journal stores."""
         skipped, failed = self.skipped.total(), self.failed.total()
         return {"done": self.done, "skipped": skipped, "failed": failed, "unsure": self.unsure}
+
+    @property
+    def done_words(self) -> str:
+        """What was done: the number of messages, and the queue."""
+        messages = f"{self.done - self.queues:,}"
+        if not self.queues:
+            return messages
+        return f"{messages} and the queue" if self.done > self.queues else "the queue"
 
     @property
     def handled(self) -> int:
@@ -289,7 +299,7 @@ class Report:
     def sentence(self) -> str:
         """One line: what was done, skipped and failed, and why."""
         tally = self.tally
-        parts = [f"{self.past} {tally.done:,}"]
+        parts = [f"{self.past} {tally.done_words}"]
         parts.append(f"skipped {tally.skipped.total():,}{_reasons(tally.skipped)}")
         parts.append(f"failed {tally.failed.total():,}{_reasons(tally.failed)}")
         if tally.unsure:

@@ -12,7 +12,7 @@ from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RsmqError
 from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_of
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
-from rsmq_tui.protocol.rsmq.edits import Edit, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, explain, explained
@@ -355,6 +355,8 @@ class ChangeRunner:
                 if step.counted:
                     letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
                     self.tally.add_outcome(letters, left=step.left)
+                    if isinstance(entry.batch, FieldBatch):
+                        self.tally.queues += letters.count(Outcome.DONE)
                     self._note_changed(_changed(entry.batch, outcome))
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):

@@ -202,7 +202,7 @@ class SeveralReport(Report):
     def sentence(self) -> str:
         """What was done in all, and in each queue."""
         changed = [report for _, report in self.reports if report.tally.done]
-        done = [f"{printable(report.queue, _NAME_MAX)} {report.tally.done:,}" for report in changed]
+        done = [f"{printable(report.queue, _NAME_MAX)} {report.tally.done_words}" for report in changed]
         more = f" and {len(done) - QUEUES_NAMED} more" if len(done) > QUEUES_NAMED else ""
         where = f" ({', '.join(done[:QUEUES_NAMED])}{more})" if done else ""
         return f"{self.sum}{where}"
@@ -259,6 +259,7 @@ class SeveralRun:
         return Tally(
             planned=self._planned,
             done=sum(tally.done for tally in tallies),
+            queues=sum(tally.queues for tally in tallies),
             skipped=sum((tally.skipped for tally in tallies), Counter()),
             failed=sum((tally.failed for tally in tallies), Counter()),
             unsure=sum(tally.unsure for tally in tallies),

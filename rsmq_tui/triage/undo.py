@@ -319,17 +319,18 @@ def undo_summary(change: Change, original: Change, planned: int, *, is_part: boo
         is_first = change is original and original.name == actions.Undo.name
         return some + (original.what if is_first else f"change {change.change}: made again {original.what}")
     action, again = actions.action_named(original.name), "" if change is original else " again"
+    # One of those that it counts is the queue.
+    is_with_queue = action.counts_queue and change.done == change.planned
     if is_part:
         to = "" if change.target is None else f" to {printable(change.target)}"
-        some = f"{count(planned)} of {plural(change.done, 'message')} of change {change.change}"
+        some = f"{count(planned)} of {plural(change.done - is_with_queue, 'message')} of change {change.change}"
         return f"{some}: {change.past}{to}{again}, {original.what}"
     if issubclass(action, actions.QueueAction):
         done = f"{change.past} queue {printable(change.queue)}{again}, {original.what}"
     elif not change.done:
         what = f"created queue {change.target}" if change.target is not None else f"changed queue {change.queue}"
         done = f"{what}{again}"
-    elif action.counts_queue and change.done == change.planned:
-        # One of them is the queue.
+    elif is_with_queue:
         done = f"{change.past} queue {printable(change.queue)} and its {plural(change.done - 1, 'message')}{again}"
     else:
         to = "" if change.target is None else f" to {printable(change.target)}"

@@ -24,7 +24,7 @@ from tests.cli.running import run
 from tests.triage.consuming import consuming
 from tests.tui.changing import Orders, asked, fill, in_queue, made, on_queue, past_of_undo, say_yes
 from tests.tui.driving import press, says, until
-from tests.tui.reading import app_of, lines_of, names_in, notes_of, text_of
+from tests.tui.reading import app_of, lines_of, names_in, notes_of, table_of, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -157,8 +157,8 @@ async def test_undo_says_that_the_queue_that_was_made_is_removed(orders: Orders)
 
 ON_THE_OVERVIEW: Sequence[tuple[str, str, dict[str, str | bool], str]] = (
     ("a", "other", {"body": "hello\nworld"}, "sent 1,"),
-    ("c", "other", {"name": "fresh", "vt": "5"}, "created 1,"),
-    ("equals_sign", "other", {"vt": "77", "maxsize": "-1"}, "changed 1,"),
+    ("c", "other", {"name": "fresh", "vt": "5"}, "created the queue,"),
+    ("equals_sign", "other", {"vt": "77", "maxsize": "-1"}, "changed the queue,"),
     ("R", "orders-dlq", {}, "redriven 3,"),
     ("R", "orders-dlq", {"target": "other"}, "redriven 3,"),
 )
@@ -183,7 +183,7 @@ async def test_the_queue_under_the_cursor(
         await _undone(pilot, orders, before, shown)
 
 
-@pytest.mark.parametrize(("key", "shown"), [("P", "deleted 5,"), ("x", "deleted 6,")])
+@pytest.mark.parametrize(("key", "shown"), [("P", "deleted 5,"), ("x", "deleted 5 and the queue,")])
 async def test_what_ends_a_queue_and_back(orders: Orders, key: str, shown: str) -> None:
     before = orders.everything()
     async with orders.dashboard() as pilot:
@@ -197,6 +197,27 @@ async def test_what_ends_a_queue_and_back(orders: Orders, key: str, shown: str) 
         assert (await made(pilot)).startswith(shown)
         assert orders.client.exists("rsmq:orders") == 0
         await _undone(pilot, orders, before)
+
+
+@pytest.mark.parametrize("keys", [("plus",), ("x",), ("space", "k", "plus")])
+async def test_after_a_change_the_cursor_is_on_the_next_message(orders: Orders, keys: tuple[str, ...]) -> None:
+    async with orders.opened() as pilot:
+        ids, table = orders.ids("orders"), table_of(pilot)
+        await pilot.press("j", *keys)
+        index = table.cursor_index
+        if "plus" in keys:
+            await fill(pilot, seconds="10m")
+        await say_yes(pilot)
+        await made(pilot)
+        await until(
+            pilot, lambda: names_in(pilot) == orders.ids("orders") != ids, "the messages are listed as they are"
+        )
+        assert table.cursor_index == index
+        # It follows that message if somebody else moves it.
+        chosen = table.cursor_key
+        orders.queues.change_message_visibility("orders", str(chosen), 6_000)
+        await until(pilot, lambda: names_in(pilot)[-1] == chosen, "it is the last one")
+        assert table.cursor_key == chosen
 
 
 async def test_the_next_snapshot_shows_the_effect(orders: Orders) -> None:
@@ -409,7 +430,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(orders: Orders) -> None
         await pilot.press("u")
         await asked(pilot, "Undo change 1: created queue fresh")
         await _confirmed(pilot)
-        assert (await made(pilot)).startswith("removed 1, skipped 0")
+        assert (await made(pilot)).startswith("removed the queue, skipped 0")
         assert orders.everything() == before
 
 

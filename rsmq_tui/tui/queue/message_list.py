@@ -25,6 +25,7 @@ from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
 from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
+from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
@@ -286,6 +287,11 @@ class MessageList(Vertical):
             return False
         self._rearrange(self.typed, self._order_asked)
         return True
+
+    def stay(self, scope: Scope) -> None:
+        """Keep the cursor in its place when a change moves the messages of a scope to other places."""
+        ids = frozenset(message.id for message in scope.messages) if isinstance(scope, Marked) else {*self.table.keys}
+        self.table.stay_when_moved(ids)
 
     def search_again(self) -> None:
         """Repeat the search, if there is one; until it has ended, earlier results are shown."""

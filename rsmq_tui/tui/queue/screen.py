@@ -372,6 +372,12 @@ class QueueScreen(ActingScreen):
         self.set_focus(self.messages.table)
         self.messages.show()
 
+    def tell_change(self, status: ChangeStatus | None) -> None:
+        """Show the progress or outcome of a change; the next message is then under the cursor."""
+        super().tell_change(status)
+        if status is not None and status.is_running and self.asked is not None:
+            self.messages.stay(self.asked)
+
     def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages were changed, and the results of a search may be outdated.
         if status.scope is not None and status.scope is self.asked:

@@ -1,6 +1,7 @@
 """A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -95,6 +96,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         self.empty_text: Sequence[Piece] = ()
         self._cursor = 0
         self._cursor_key: str | None = None
+        # Until the user moves the cursor, it does not follow rows with these keys.
+        self._unfollowed: Set[str] = frozenset()
         # The key, the index and the first visible row for ``restore_cursor``; None after the user moved the cursor.
         self._held: tuple[str | None, int, int] | None = None
         self._top = 0
@@ -145,10 +148,15 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         """Move the cursor to a row, as the user would; ``for_now``, ``restore_cursor`` still goes back from there."""
         if not for_now:
             self._held = None
+        self._unfollowed = frozenset()
         self._cursor = max(0, min(index, len(self.keys) - 1))
         self._cursor_key = self.cursor_key
         self._scroll_into_view()
         self.repaint()
+
+    def stay_when_moved(self, keys: Set[str]) -> None:
+        """Let the cursor keep its index, not its row, when rows with these keys move; until the user moves it."""
+        self._unfollowed = keys
 
     def hold_cursor(self) -> None:
         """Remember the cursor, before other rows are shown for some time."""
@@ -257,18 +265,18 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             self.post_message(self.Moved())
 
     def _follow(self, keys: Sequence[str]) -> None:
-        """Keep the cursor on its row and that row at its line on the screen; if it is gone, keep the index."""
+        """Keep the cursor on its row and that row at its line on the screen; keep the index if it is gone or left."""
         self.keys = keys
         if self._cursor_key is None:
             self._cursor = 0
             if self._follows_at_once:
                 self._cursor_key = self.cursor_key
             return
-        try:
-            index = keys.index(self._cursor_key)
-        except ValueError:
-            index = max(0, min(self._cursor, len(keys) - 1))
-            self._cursor_key = keys[index] if keys else None
+        index = max(0, min(self._cursor, len(keys) - 1))
+        if self._cursor_key not in self._unfollowed:
+            with suppress(ValueError):
+                index = keys.index(self._cursor_key)
+        self._cursor_key = keys[index] if keys else None
         moved = index - self._cursor
         self._cursor = index
         if moved and self._top:
