@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,12 @@ from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.events.model import Event, EventKind
+from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
+from rsmq_tui.events.known import Known, KnownError, KnownReader
+from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, reason
+from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.text import (
     ASCII_SIGNS,
     count,
@@ -78,6 +80,7 @@ async def _follow(
     interrupts: Interrupts,
 ) -> int:
     servers: dict[str, tuple[ServerDetector, str]] = {}
+    known = _KnownTroubles((folder or state_folder()) / KNOWN_NAME)
     watched = []
     for name, place in places:
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
@@ -87,7 +90,13 @@ async def _follow(
             place.server, (ServerDetector(place.server), name and place.profile.name)
         )
         overview = PlainOverview(
-            name, place.title, place.profile.thresholds, server, server_name=server_name, informs=informs
+            name,
+            place.title,
+            place.profile.thresholds,
+            server,
+            server_name=server_name,
+            informs=informs,
+            known=known.of,
         )
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
     say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
@@ -116,12 +125,35 @@ async def _reader_leaves() -> None:
     raise BrokenPipeError
 
 
+class _KnownTroubles:
+    """The troubles that somebody has acknowledged; a file that cannot be read is reported once, and counts as empty."""
+
+    def __init__(self, path: Path) -> None:
+        self._reader = KnownReader(path)
+        self._problem = ""
+
+    def of(self, server: str, ns: str) -> Mapping[str, Known]:
+        """Return the current and past acknowledgements of a namespace, by the names of the queues."""
+        try:
+            self._reader.read()
+        except KnownError as error:
+            if (problem := str(error)) != self._problem:
+                say(problem)
+            self._problem = problem
+        return self._reader.of(server, ns)
+
+
+def _none_known(_: str, __: str) -> Mapping[str, Known]:
+    return {}
+
+
 class PlainOverview:
     """Converts the snapshots of one place to lines: all its queues at first, then the changes.
 
     Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
     the places of one server, one of which ``informs`` it of restarts; lines about it have its ``server_name``, or else
-    its address. ``clock`` is the monotonic clock of the snapshots, in seconds.
+    its address. ``clock`` is the monotonic clock of the snapshots, in seconds. ``known`` returns the acknowledgements
+    of a server's namespace, by the names of the queues.
     """
 
     def __init__(
@@ -134,12 +166,17 @@ class PlainOverview:
         server_name: str = "",
         informs: bool = True,
         clock: Callable[[], float] = time.monotonic,
+        known: Callable[[str, str], Mapping[str, Known]] = _none_known,
     ) -> None:
         self._name, self._title, self._server_name = name, title, server_name
         self._thresholds = thresholds
         self._server = server
         self._informs = informs
         self._clock = clock
+        self._all_known = known
+        # The queues whose trouble is acknowledged now, and the acknowledgements that have ended since the start.
+        self._known: dict[str, Known] = {}
+        self._ended: set[tuple[str, int]] = set()
         self._queues: QueueDetector | None = None
         self._failures = 0
         # The depths that were printed last, by queue, and when they were checked.
@@ -155,15 +192,45 @@ class PlainOverview:
         lines += self._access(snapshot, at_ms)
         if snapshot.link.failure is not None:
             return lines
+        before, self._known = self._known, self._known_in(snapshot)
         if self._queues is None:
             self._queues = QueueDetector(snapshot.server, snapshot.ns, self._thresholds)
             self._queues.observe(snapshot)
             lines += self._begin(snapshot)
         else:
+            lines += [self._event(event, at_ms) for event in self._acknowledged(before, snapshot)]
             events = [event for event in self._queues.observe(snapshot) if event.kind not in _QUIET]
             lines += [self._event(event, at_ms) for event in events]
             lines += self._counts(snapshot, {event.queue for event in events})
         return lines
+
+    def _known_in(self, snapshot: Snapshot) -> dict[str, Known]:
+        """Return the acknowledgements that are in force, by the names of the queues.
+
+        As in the dashboard, what is acknowledged until it is ok has ended once the queue is.
+        """
+        known = self._all_known(snapshot.server, snapshot.ns)
+        active = {}
+        for queue in snapshot.queues if known else ():
+            found = known.get(queue.name)
+            if found is None or not found.is_active or (found.until_ms is not None and found.until_ms <= now_ms()):
+                continue
+            if found.until_ms is None and queue.verdict is Verdict.OK:
+                self._ended.add((found.queue, found.since_ms))
+            if (found.queue, found.since_ms) not in self._ended:
+                active[queue.name] = found
+        return active
+
+    def _acknowledged(self, before: Mapping[str, Known], snapshot: Snapshot) -> Iterator[Event]:
+        """Yield the beginnings and ends of acknowledgements since the last poll."""
+        ok = {queue.name for queue in snapshot.queues if queue.verdict is Verdict.OK}
+        for name, known in before.items():
+            if name not in self._known and any(queue.name == name for queue in snapshot.queues):
+                why = "somebody ended it" if known.until_ms is not None or name not in ok else "it is ok"
+                if known.until_ms is not None and known.until_ms <= now_ms():
+                    why = "its time is over"
+                yield known.event(snapshot.at_ms, why)
+        yield from (known.event(snapshot.at_ms) for name, known in self._known.items() if before.get(name) != known)
 
     def _access(self, snapshot: Snapshot, at_ms: int) -> Iterator[str]:
         """Yield a line if the place cannot be read although the server answers, or can be read again."""
@@ -188,14 +255,22 @@ class PlainOverview:
         return snapshot.at_ms + (0 if snapshot.link.failure is None else round((self._clock() - fresh_s) * 1000))
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
-        queues = sorted(snapshot.queues, key=lambda queue: (queue.verdict.rank, queue.name))
+        # What is acknowledged comes after the other queues in trouble, as in the dashboard.
+        queues = sorted(snapshot.queues, key=self._order)
         self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
+        acknowledged = sum(queue.verdict.is_trouble and queue.name in self._known for queue in queues)
         title = self._name or f"{snapshot.server}, {self._title}"
-        yield f"{title}: {plural(len(queues), 'queue')}, {count(in_trouble) if in_trouble else 'none'} in trouble"
+        of_these = f", {count(acknowledged)} acknowledged" if acknowledged else ""
+        trouble = f"{count(in_trouble) if in_trouble else 'none'} in trouble{of_these}"
+        yield f"{title}: {plural(len(queues), 'queue')}, {trouble}"
         yield from snapshot.notes
         for queue in queues:
             yield self._line(queue, snapshot.at_ms)
+
+    def _order(self, queue: QueueState) -> tuple[bool, bool, int, str]:
+        is_known = queue.verdict.is_trouble and queue.name in self._known
+        return not queue.verdict.is_trouble, is_known, queue.verdict.rank, queue.name
 
     def _counts(self, snapshot: Snapshot, reported: set[str | None]) -> Iterator[str]:
         """Yield the queues whose depth has changed much since it was printed last."""
@@ -219,11 +294,18 @@ class PlainOverview:
         if oldest_ms is not None:
             parts.append(f"oldest {duration(oldest_ms)}")
         named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
-        return f"{queue.verdict} {named}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}"
+        known = self._known_words(queue.name)
+        return f"{queue.verdict} {named}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}{known}"
+
+    def _known_words(self, queue: str | None) -> str:
+        known = self._known.get(queue or "")
+        return "" if known is None else f"; acknowledged {known.until}{': ' if known.note else ''}{known.note}"
 
     def _event(self, event: Event, at_ms: int) -> str:
         # Any of its places may find what happened to the server.
         of_many = self._name if event.ns else self._server_name
         about = of_many or event.server if event.queue is None else printable_name(event.queue)
         place = f" on {self._name}" if self._name and event.queue is not None else ""
-        return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}"
+        is_trouble = event.kind is EventKind.VERDICT and event.severity is not Severity.INFO
+        known = self._known_words(event.queue) if is_trouble else ""
+        return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}{known}"

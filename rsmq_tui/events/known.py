@@ -5,8 +5,10 @@ share. Nothing is changed in Redis. A note stays with its queue after the troubl
 """
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -145,3 +147,44 @@ class KnownStore(SqliteFile):
                 server, ns, queue, note = (name_of(row[name]) for name in _COLUMNS[:4])
                 found.append(Known(server, ns, queue, note, row["since_ms"], row["until_ms"], row["ended_ms"]))
         return found
+
+
+class KnownReader:
+    """What the file of known troubles at ``path`` holds now; ``store`` is the open file, None if there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self.store: KnownStore | None = None
+        self._path = path
+        self._found: dict[tuple[str, str], dict[str, Known]] = {}
+
+    def of(self, server: str, ns: str) -> Mapping[str, Known]:
+        """Return the current and past acknowledgements of a namespace, by the names of the queues."""
+        return self._found.get((server, ns), {})
+
+    def read(self, *, create: bool = False) -> bool:
+        """Read the file again if it has changed, and return whether it has; raises ``KnownError``, and closes it then.
+
+        Without ``create`` only if it exists.
+        """
+        try:
+            if self.store is not None and not self.store.is_in_place:
+                self.close()
+                self._found = {}
+            if self.store is None and (create or self._path.exists()):
+                self.store = KnownStore(self._path)
+            if self.store is None or not self.store.has_news():
+                return False
+            found: dict[tuple[str, str], dict[str, Known]] = {}
+            for known in self.store.all():
+                found.setdefault((known.server, known.ns), {})[known.queue] = known
+        except KnownError:
+            self.close()
+            raise
+        self._found = found
+        return True
+
+    def close(self) -> None:
+        """Close the file; what was read stays."""
+        if self.store is not None:
+            self.store.close()
+            self.store = None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
-from rsmq_tui.events.known import Known, KnownError, KnownStore
+from rsmq_tui.events.known import Known, KnownError, KnownReader
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import sqlite_version
@@ -59,9 +59,7 @@ class EventRecorder:
         self.problem: str | None = None
         self.known_problem: str | None = None
         self.revision = 0
-        self._known_path = folder / KNOWN_NAME
-        self._known_store: KnownStore | None = None
-        self._known: dict[tuple[str, str], dict[str, Known]] = {}
+        self._known = KnownReader(folder / KNOWN_NAME)
         self._known_retry_at_s = 0.0
         self._journal_path = folder / "journal.sqlite"
         self._journal_seen: object = None
@@ -101,7 +99,7 @@ class EventRecorder:
 
     def known(self, snapshot: Snapshot) -> Mapping[str, Known]:
         """Return the current and past acknowledgements of a snapshot's namespace, by the names of the queues."""
-        return self._known.get((snapshot.server, snapshot.ns), {})
+        return self._known.of(snapshot.server, snapshot.ns)
 
     def muted(self, snapshot: Snapshot) -> set[str]:
         """Return the names of the queues whose trouble is acknowledged now."""
@@ -168,9 +166,9 @@ class EventRecorder:
             self._turn(works)
             if is_last:
                 break
-        for store in (self._store, self._known_store):
-            if store is not None:
-                store.close()
+        if self._store is not None:
+            self._store.close()
+        self._known.close()
 
     def _turn(self, works: Sequence[_Work]) -> None:
         """Detect, write and read again; an error is kept as a sentence, and does not stop the other steps."""
@@ -188,9 +186,7 @@ class EventRecorder:
             except KnownError as error:
                 self.known_problem = printable(str(error), SENTENCE_MAX)
                 self._known_retry_at_s = self._clock() + _RETRY_S
-                if self._known_store is not None:
-                    self._known_store.close()
-                    self._known_store = None
+                self._known.close()
             except Exception as error:
                 self.problem = printable(f"an event was not recorded: {type(error).__name__}: {error}", SENTENCE_MAX)
         shown = (*self._recent, *self._unwritten)
@@ -211,26 +207,15 @@ class EventRecorder:
             self.problem = None
 
     def _read_known(self, *, create: bool = False) -> None:
-        """Read the acknowledgements again if they have changed; without ``create``, only if the file exists."""
-        store = self._known_store
-        if store is not None and not store.is_in_place:
-            store.close()
-            store = self._known_store = None
-            self._known = {}
-        is_wanted = create or (self._clock() >= self._known_retry_at_s and self._known_path.exists())
-        if store is None and is_wanted:
-            store = self._known_store = KnownStore(self._known_path)
-            self.known_problem = None
-        if store is not None and store.has_news():
-            found: dict[tuple[str, str], dict[str, Known]] = {}
-            for known in store.all():
-                found.setdefault((known.server, known.ns), {})[known.queue] = known
-            self._known = found
-            self.revision += 1
+        """Read the acknowledgements again if they have changed; after an error, some time later."""
+        if self._known.store is None and not create and self._clock() < self._known_retry_at_s:
+            return
+        self.revision += self._known.read(create=create)
+        self.known_problem = None
 
     def _set_known(self, known: Known, at_ms: int) -> Sequence[Event]:
         self._read_known(create=True)
-        store = self._known_store
+        store = self._known.store
         if store is None:
             return []
         if known.is_active:
@@ -244,14 +229,14 @@ class EventRecorder:
     def _end_known(self, snapshot: Snapshot) -> list[Event]:
         """End the acknowledgements that last until a queue is ok, if it is, and those whose time is over."""
         active = {name: known for name, known in self.known(snapshot).items() if known.is_active}
-        if not active or self._known_store is None or snapshot.link.failure is not None:
+        if not active or self._known.store is None or snapshot.link.failure is not None:
             return []
         now_ms = round(self._wall_s() * 1000)
         ok = {queue.name for queue in snapshot.queues if queue.name in active and queue.verdict is Verdict.OK}
         found = []
         for name, known in active.items():
             is_over = name in ok if known.until_ms is None else now_ms >= known.until_ms
-            if is_over and self._known_store.end(known, now_ms):
+            if is_over and self._known.store.end(known, now_ms):
                 why = "it is ok" if known.until_ms is None else "its time is over"
                 found.append(known.event(snapshot.at_ms, why))
         if found:

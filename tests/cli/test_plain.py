@@ -1,6 +1,8 @@
 """`rsmq-tui --plain`: the overview as lines, for people who hear it."""
 
 import signal
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.plain import PlainOverview
 from rsmq_tui.events.detector import ServerDetector
+from rsmq_tui.events.known import FILE_NAME, Known, KnownReader, KnownStore
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
 from rsmq_tui.protocol import Failure, Rsmq
 from tests.cli.conftest import Command
@@ -53,6 +57,68 @@ def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
     assert overview.observe(polled(state("orders"), s=3)) == []
     (line,) = at(overview.observe(polled(state("orders"), s=40)))
     assert line.startswith("orders: ok, was stalled for ")
+
+
+def test_what_is_acknowledged_is_told(tmp_path: Path) -> None:
+    with closing(KnownStore(tmp_path / FILE_NAME)) as store:
+        reader = KnownReader(tmp_path / FILE_NAME)
+
+        def known(server: str, ns: str) -> Mapping[str, Known]:
+            reader.read()
+            return reader.of(server, ns)
+
+        orders = Known(SERVER, "rsmq", "orders", "being deployed", 1)
+        store.put(orders)
+        overview = PlainOverview("", "namespace rsmq", Thresholds(), ServerDetector(SERVER), known=known)
+        aged = state("mails", Verdict.AGED, since_ms=NOON_MS - 30_000, depth=1, ready=1)
+        first = overview.observe(polled(state("calm"), stalled(), aged))
+        assert first[0] == f"{SERVER}, namespace rsmq: 3 queues, 2 in trouble, 1 acknowledged"
+        assert [line.split()[1].rstrip(":") for line in first[1:]] == ["mails", "orders", "calm"]
+        assert first[2].endswith("; acknowledged until it is ok: being deployed")
+
+        store.put(Known(SERVER, "rsmq", "mails", "", 2, now_ms() + 3_600_000))
+        store.end(orders, 5)
+        ended, begun = at(overview.observe(polled(state("calm"), stalled(), aged, s=1)))
+        assert ended == "orders: its trouble is no longer acknowledged: somebody ended it"
+        assert begun.startswith("mails: its trouble is acknowledged until 20")
+
+        # What is known until it is ok has ended when it is, and is news when it comes back.
+        store.put(orders._replace(since_ms=3))
+        (begun,) = at(overview.observe(polled(state("calm"), stalled(), aged, s=2)))
+        assert begun == "orders: its trouble is acknowledged until it is ok: being deployed"
+        (ended,) = at(overview.observe(polled(state("calm"), state("orders"), aged, s=3)))
+        assert ended == "orders: its trouble is no longer acknowledged: it is ok"
+        for second in (4, 40):
+            overview.observe(polled(state("calm"), state("orders"), aged, s=second))
+        lines = at(overview.observe(polled(state("calm"), stalled(), aged, s=41)))
+        assert len(lines) == 1
+        assert lines[0].startswith("orders: stalled: ")
+        assert "acknowledged" not in lines[0]
+
+
+def test_trouble_that_begins_while_it_is_acknowledged_is_told_so() -> None:
+    known = Known(SERVER, "rsmq", "orders", "a drill", 1, now_ms() + 3_600_000)
+    overview = PlainOverview(
+        "", "namespace rsmq", Thresholds(), ServerDetector(SERVER), known=lambda *_: {"orders": known}
+    )
+    overview.observe(polled(state("orders")))
+    (line,) = at(overview.observe(polled(stalled(), s=1)))
+    assert line.startswith("orders: stalled: 3 messages ready")
+    assert line.endswith(f"; acknowledged {known.until}: a drill")
+
+
+def test_an_unreadable_file_of_acknowledgements_is_told_once(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    env = environment(XDG_STATE_HOME=str(tmp_path))
+    (tmp_path / "rsmq-tui").mkdir()
+    (tmp_path / "rsmq-tui" / FILE_NAME).write_bytes(b"not SQLite" * 100)
+    with started(*PROGRAM, "-r", redis_url, "--interval", "0.1", "--no-memory", "--plain", env=env) as process:
+        assert "0 queues, none in trouble" in line_of(process.stdout)
+        Rsmq(client).create_queue("mails")
+        assert line_of(process.stdout).endswith(" mails: created\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS_MAX) == 130
+        _, errors = process.communicate()
+    assert errors.count("known.sqlite") == 1
 
 
 def test_queues_that_come_and_go_are_told(overview: PlainOverview) -> None:
