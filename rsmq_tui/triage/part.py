@@ -311,8 +311,8 @@ class _MatchingMessages(_Chooser):
         if bodies is None:
             if not all(self._can_tell(message, at_ms) for message in messages):
                 raise TriageError(
-                    f"the journal does not have the bodies of all messages of change {self._change.change}: a filter "
-                    f"on bodies cannot select them. {self._way_out()}"
+                    f"the journal does not have the bodies of all messages of change {self._change.change}, and they "
+                    f"{self._why_unread()}: a filter on bodies cannot select them. {self._way_out()}"
                 )
             return list(messages)
         whole = [
@@ -321,6 +321,9 @@ class _MatchingMessages(_Chooser):
         ]
         self._unread += sum(not self._can_tell(message, at_ms) for message in whole)
         return whole
+
+    def _why_unread(self) -> str:
+        return f"are on {self._change.server}" if self._editor is None else "are too many to read"
 
     def _way_out(self) -> str:
         """Return how to select messages of which only the queue has the bodies."""

@@ -134,7 +134,7 @@ class BatchUndo(ABC):
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
         """Read the bodies, as they are now, of the messages that ``outcome`` says were done, in their order.
 
-        None if the kind cannot find its messages without their bodies.
+        None if they cannot be read.
         """
         return None
 

@@ -1,8 +1,10 @@
 """Batches of list queues: their rows in the journal, and their inverse, in parts that one call can do."""
 
+import asyncio
 import json
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,7 +17,7 @@ from rsmq_tui.protocol.rsmq.editor import QueueEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
-from rsmq_tui.triage.lists.select import PUT_BACK, ItemFinder, PlaceRange
+from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
 from rsmq_tui.triage.rsmq.batches import bodies_now
 from rsmq_tui.triage.undo import BatchUndo
 
@@ -51,6 +53,19 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
     )
 
 
+# Where items are: the names of the keys, the queue, and whether they are in it or in processing.
+_Where = tuple[ListNames, str, Area]
+# How many bytes the items that are searched by their bodies may have in memory, what each takes besides its bytes, and
+# how often a list is read that changes too fast to read all of it.
+_SEARCHED_BYTES = 200_000_000
+_ITEM_WEIGHT = 300
+_SEARCHES = 3
+
+
+def _where(inverse: ListBatch) -> _Where:
+    return inverse.names, inverse.queue, area_of(inverse.befores[0].id)
+
+
 class ListUndo(BatchUndo):
     """Undoes the batches of one change of list queues, from the last to the first."""
 
@@ -58,6 +73,9 @@ class ListUndo(BatchUndo):
 
     # The place of the batch undone before: the items of the next one are beside it.
     _beside: PlaceRange | None = None
+    # The items of the change that were found, by the list where it left them and their hashes; None if too large.
+    _found: Mapping[_Where, Mapping[bytes, bytes]] | None = None
+    _is_searched = False
 
     def is_unsettled(self, entry: Entry) -> bool:
         """Return True also for items that may have come to a list."""
@@ -65,11 +83,59 @@ class ListUndo(BatchUndo):
         return super().is_unsettled(entry) or (entry.unsure and comes)
 
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
-        """Read the bodies of messages that the change has moved to an RSMQ queue; items of lists are found by them."""
+        """Read the bodies of items, or of messages in an RSMQ queue, where the change has left them.
+
+        An item is found by the hash of its bytes, which the journal has: for the first batch, each list with items of
+        the change is read once.
+        """
         inverse = entry.batch.inverse(outcome) if isinstance(entry.batch, ListBatch) else None
-        if inverse is None or inverse.ns is None:
+        if inverse is None:
             return None
-        return await bodies_now(editor, inverse.queue, inverse.befores, inverse.ns)
+        if inverse.ns is not None:
+            return await bodies_now(editor, inverse.queue, inverse.befores, inverse.ns)
+        if not self._is_searched:
+            self._found = await self._search(editor)
+            self._is_searched = True
+        if self._found is None:
+            return None
+        found = self._found[_where(inverse)]
+        return [found.get(digest_of(before.id)) for before in inverse.befores]
+
+    async def _search(self, editor: EditExecutor) -> Mapping[_Where, Mapping[bytes, bytes]] | None:
+        wanted = await asyncio.to_thread(self._wanted)
+        if wanted is None:
+            return None
+        found: dict[_Where, dict[bytes, bytes]] = {}
+        for (names, queue, area), digests in wanted.items():
+            reader = AreaReader(ListEditor.beside(editor, names), queue, area)
+            bodies = found[names, queue, area] = {}
+            for _ in range(_SEARCHES):
+                reader.has_gaps = False
+                async with aclosing(reader.sightings(digests, [PlaceRange(0, EVERYWHERE)])) as seen:
+                    async for _, items in seen:
+                        bodies |= {item_digest(item.body): item.body for item in items}
+                if not reader.has_gaps:
+                    break
+        return found
+
+    def _wanted(self) -> dict[_Where, Counter[bytes]] | None:
+        """Return by list the hashes of the items that the change has left there, each once; None if too large."""
+        wanted: dict[_Where, Counter[bytes]] = {}
+        weight = 0
+        for entry in self.journal.entries(self.change):
+            batch = entry.batch
+            inverse = batch.inverse(entry.outcome) if isinstance(batch, ListBatch) and entry.outcome else None
+            if inverse is None or inverse.ns is not None or not inverse.takes_from_list:
+                continue
+            digests = wanted.setdefault(_where(inverse), Counter())
+            for before in inverse.befores:
+                digest = digest_of(before.id)
+                if not digests[digest]:
+                    digests[digest] = 1
+                    weight += before.size + _ITEM_WEIGHT
+            if weight > _SEARCHED_BYTES:
+                return None
+        return wanted
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Yield the inverse of what is left of a batch."""
