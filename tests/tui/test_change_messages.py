@@ -210,7 +210,10 @@ async def test_messages_that_are_on_the_server_are_found_by_their_bodies(orders:
         assert orders.bodies() == [b'{"order": 4}']
 
 
-async def test_a_filter_that_cannot_be_applied_says_what_to_do_and_no_number(orders: Orders) -> None:
+async def test_a_filter_that_cannot_be_applied_says_what_to_do_and_no_number(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsmq_tui.triage.lists.batches._SEARCHED_BYTES", 100)
     async with orders.opened() as pilot:
         await pilot.press("A", "M")
         await fill(pilot, target="list:jobs")
@@ -220,6 +223,9 @@ async def test_a_filter_that_cannot_be_applied_says_what_to_do_and_no_number(ord
         await pilot.press("slash", *"json.order=4", "enter")
         await says(pilot, "Find their ids in list:jobs, where they are now, and select them by these (undo 1 --id …)")
         assert "left to undo" not in text_of(app_of(pilot))
+        monkeypatch.undo()
+        await pilot.press("r")
+        await says(pilot, "1 left to undo match json.order=4")
 
 
 async def test_the_command_of_its_preview_is_copied(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
