@@ -35,6 +35,7 @@ from rsmq_tui.monitor.text import (
     short_clock,
     show_in_zone,
 )
+from rsmq_tui.monitor.tracking.verdicts import returned
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ class PlainOverview:
         yield f"{title}: {plural(len(queues), 'queue')}, {trouble}"
         yield from snapshot.notes
         for queue in queues:
-            yield self._line(queue, snapshot.at_ms)
+            yield self._line(queue, snapshot)
 
     def _order(self, queue: QueueState) -> tuple[bool, bool, int, str]:
         is_known = queue.verdict.is_trouble and queue.name in self._known
@@ -285,17 +286,18 @@ class PlainOverview:
                 self._printed[queue.name] = queue.depth
             elif is_due and queue.depth is not None and abs(queue.depth - known) > COUNTS_SHARE * known:
                 self._printed[queue.name] = queue.depth
-                yield f"{short_clock(at_ms, at_ms)} {self._line(queue, at_ms)}"
+                yield f"{short_clock(at_ms, at_ms)} {self._line(queue, snapshot)}"
 
-    def _line(self, queue: QueueState, at_ms: int) -> str:
+    def _line(self, queue: QueueState, snapshot: Snapshot) -> str:
         """Return a line for a queue: its verdict, name, counts, the age of its oldest ready message, and the reason."""
         parts = [f"{count(queue.ready)} ready", f"{count(queue.hidden)} hidden"]
-        oldest_ms = queue.oldest_ready_age_ms(at_ms)
+        oldest_ms = queue.oldest_ready_age_ms(snapshot.at_ms)
         if oldest_ms is not None:
             parts.append(f"oldest {duration(oldest_ms)}")
         named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
         known = self._known_words(queue.name)
-        return f"{queue.verdict} {named}: {', '.join(parts)}; {reason(queue, at_ms, self._thresholds)}{known}"
+        why = reason(queue, snapshot.at_ms, self._thresholds), returned(queue, snapshot.trend)
+        return f"{queue.verdict} {named}: {'; '.join([', '.join(parts), *filter(None, why)])}{known}"
 
     def _known_words(self, queue: str | None) -> str:
         known = self._known.get(queue or "")

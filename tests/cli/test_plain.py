@@ -15,6 +15,7 @@ from rsmq_tui.events.detector import ServerDetector
 from rsmq_tui.events.known import FILE_NAME, Known, KnownReader, KnownStore
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.tracking.series import Sample
 from rsmq_tui.protocol import Failure, Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
@@ -46,6 +47,18 @@ def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> N
     assert first[2].startswith("stalled orders: 3 ready, 1 hidden, oldest 1m 0s; 3 messages ready")
     assert first[3].startswith("ok calm: 2 ready, 0 hidden; nothing is wrong")
     assert overview.observe(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
+
+
+def test_messages_that_came_back_are_told(overview: PlainOverview) -> None:
+    first = polled(state("orders", depth=90, ready=90, vt_s=30))
+    first.trend.add_queue("orders")
+    for at_ms, ready, received in ((NOON_MS - 60_000, 100, 0), (NOON_MS, 90, 50)):
+        first.trend.add_bucket(at_ms, [Sample(at_ms, ready, ready, 0, received)])
+    (_, line) = overview.observe(first)
+    assert line.endswith(
+        "nothing is wrong; 40 or more of 50 received in 1m 0s came back: "
+        "consumers fail, or need longer than the vt of 30 s"
+    )
 
 
 def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
