@@ -256,8 +256,7 @@ class PlainOverview:
         return snapshot.at_ms + (0 if snapshot.link.failure is None else round((self._clock() - fresh_s) * 1000))
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
-        # What is acknowledged comes after the other queues in trouble, as in the dashboard.
-        queues = sorted(snapshot.queues, key=self._order)
+        queues = sorted(snapshot.queues, key=lambda queue: queue.trouble(is_known=queue.name in self._known))
         self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
         acknowledged = sum(queue.verdict.is_trouble and queue.name in self._known for queue in queues)
@@ -268,10 +267,6 @@ class PlainOverview:
         yield from snapshot.notes
         for queue in queues:
             yield self._line(queue, snapshot)
-
-    def _order(self, queue: QueueState) -> tuple[bool, bool, int, str]:
-        is_known = queue.verdict.is_trouble and queue.name in self._known
-        return not queue.verdict.is_trouble, is_known, queue.verdict.rank, queue.name
 
     def _counts(self, snapshot: Snapshot, reported: set[str | None]) -> Iterator[str]:
         """Yield the queues whose depth has changed much since it was printed last."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import compress
 from operator import is_not
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes, Rates
@@ -130,6 +130,14 @@ class QueueState(NamedTuple):
     def key(self) -> str:
         """Its name among the queues of all servers."""
         return f"{self.place}\0{self.name}" if self.place else self.name
+
+    def trouble(self, *, is_known: bool = False) -> tuple[Any, ...]:
+        """Return the key by which queues are sorted: worst verdict, longest wait of a ready message, most ready.
+
+        A queue whose trouble is known, because somebody has acknowledged it, comes right before those that are ok.
+        """
+        rank, due_ms = Verdict.OK.rank - 0.5 if is_known else self.verdict.rank, self.oldest_ready_due_ms
+        return rank, due_ms is None, due_ms or 0, -(self.ready or 0), self.name, self.place
 
     def times_at(self, at_ms: int) -> FlightTimes | None:
         """Return the times of messages in flight, unless their sample is too old."""

@@ -61,6 +61,13 @@ def test_messages_that_came_back_are_told(overview: PlainOverview) -> None:
     )
 
 
+def test_of_equal_verdicts_the_longest_wait_comes_first_as_on_the_dashboard(overview: PlainOverview) -> None:
+    queues = [stalled(name, oldest_ready_due_ms=NOON_MS - s * 1000) for name, s in (("a", 60), ("b", 90), ("c", 60))]
+    queues[2] = queues[2]._replace(ready=9)
+    lines = overview.observe(polled(*queues))[1:]
+    assert [line.split()[1] for line in lines] == ["b:", "c:", "a:"]
+
+
 def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
     overview.observe(polled(state("orders")))
     (line,) = at(overview.observe(polled(stalled(), s=1)))

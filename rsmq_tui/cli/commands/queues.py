@@ -37,7 +37,7 @@ from rsmq_tui.cli.parsing import (
 from rsmq_tui.cli.places import poll_all, waiting
 from rsmq_tui.cli.queue_names import QueueArgument, queue_of
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.monitor import PeekError, QueueState, Snapshot
+from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, printable_name, seconds
 from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
@@ -141,7 +141,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         Column("QUEUE", 0),
     )
     queues = [(queue, snapshot) for snapshot in snapshots for queue in snapshot.queues]
-    for queue, snapshot in sorted(queues, key=lambda pair: _trouble(pair[0])):
+    for queue, snapshot in sorted(queues, key=lambda pair: pair[0].trouble()):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
         times = duration(queue.waiting_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
         name = printable_name(queue.name)
@@ -152,11 +152,6 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         say(f"no queues in namespace {where} on {snapshots[0].server}; rsmq-tui queues create creates one")
     for note in (note for snapshot in snapshots for note in snapshot.notes):
         say(note)
-
-
-def _trouble(queue: QueueState) -> tuple[int, int]:
-    oldest_ms = queue.oldest_ready_due_ms
-    return queue.verdict.rank, 1 << 62 if oldest_ms is None else oldest_ms
 
 
 def _watched_seconds(text: str) -> float:

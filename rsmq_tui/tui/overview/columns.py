@@ -268,13 +268,8 @@ def is_sortable(column: str) -> bool:
 
 
 def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
-    """Return the sort key by trouble: worst verdict, then longest wait of a ready message, then most ready messages.
-
-    Queues whose troubles are ``known`` come right before those that are ok.
-    """
-    oldest = queue.oldest_ready_due_ms
-    rank = Verdict.OK.rank - 0.5 if known and judged(queue).key in known else queue.verdict.rank
-    return rank, oldest is None, oldest or 0, -(queue.ready or 0), queue.name, queue.place
+    """Return the sort key of a queue or a group by trouble; ``known`` has the keys of queues whose trouble is known."""
+    return queue.trouble(is_known=bool(known) and judged(queue).key in known)
 
 
 def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sunk: Set[str] = frozenset()) -> bool:
