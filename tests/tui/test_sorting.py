@@ -144,8 +144,8 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         return queue_of(name, ready=rng.randrange(3), oldest_ready_ms=since_ms, verdict=rng.choice(list(Verdict)))
 
     queues = [some(f"q{number}") for number in range(30)]
-    sunk = frozenset(rng.sample([queue.key for queue in queues], 3))
-    rows = ByTrouble.of(queues, sunk)
+    known = frozenset(rng.sample([queue.key for queue in queues], 3))
+    rows = ByTrouble.of(queues, known)
     for _ in range(10):
         before = rng.sample(queues, 4)
         after = [rng.choice([some(queue.name), queue._replace(receives_s=9.0)]) for queue in before]
@@ -154,9 +154,9 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         replaced = dict(zip([queue.name for queue in before], after, strict=True))
         queues = [replaced.get(queue.name, queue) for queue in queues]
         wanted = list(queues)
-        sort_queues(wanted, None, reverse=False, sunk=sunk)
+        sort_queues(wanted, None, reverse=False, known=known)
         assert (again.queues, again.keys) == (wanted, [queue.key for queue in wanted])
-        assert again == ByTrouble.of(queues, sunk)
+        assert again == ByTrouble.of(queues, known)
         rows = again
 
 

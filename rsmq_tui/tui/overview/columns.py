@@ -272,52 +272,52 @@ def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]
     return queue.trouble(is_known=bool(known) and judged(queue).key in known)
 
 
-def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, sunk: Set[str] = frozenset()) -> bool:
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, known: Set[str] = frozenset()) -> bool:
     """Sort in place, unknown values last, and return whether the order is descending.
 
-    None sorts by trouble, where the keys of ``sunk`` come right before the queues that are ok.
+    None sorts by trouble, where the keys of ``known`` come right before the queues that are ok.
     """
     if column is None:
-        queues.sort(key=partial(trouble, known=sunk), reverse=reverse)
+        queues.sort(key=partial(trouble, known=known), reverse=reverse)
         return reverse
     sort_key, descending = _BY_ID[column].sort_key, _BY_ID[column].descending != reverse
-    known = [queue for queue in queues if sort_key(queue) is not None]
-    unknown = [queue for queue in queues if sort_key(queue) is None]
-    known.sort(key=lambda queue: (queue.name, queue.place))
-    known.sort(key=sort_key, reverse=descending)
-    queues[:] = known + unknown
+    valued = [queue for queue in queues if sort_key(queue) is not None]
+    unvalued = [queue for queue in queues if sort_key(queue) is None]
+    valued.sort(key=lambda queue: (queue.name, queue.place))
+    valued.sort(key=sort_key, reverse=descending)
+    queues[:] = valued + unvalued
     return descending
 
 
 class ByTrouble(NamedTuple):
     """Queues in the order of their troubles, their keys, and what each is sorted by: see ``trouble``.
 
-    ``sunk`` is as for ``sort_queues``.
+    ``known`` is as for ``sort_queues``.
     """
 
     queues: list[QueueState]
     keys: list[str]
     order: list[tuple[Any, ...]]
-    sunk: Set[str]
+    known: Set[str]
 
     @classmethod
-    def of(cls, queues: Sequence[QueueState], sunk: Set[str] = frozenset()) -> "ByTrouble":
+    def of(cls, queues: Sequence[QueueState], known: Set[str] = frozenset()) -> "ByTrouble":
         """Sort queues."""
-        order = [trouble(queue, sunk) for queue in queues]
+        order = [trouble(queue, known) for queue in queues]
         places = sorted(range(len(queues)), key=order.__getitem__)
         found = list(map(queues.__getitem__, places))
-        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, places)), sunk)
+        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, places)), known)
 
     def changed(self, before: Sequence[QueueState], after: Sequence[QueueState]) -> "ByTrouble | None":
         """Return the same queues, of which those of ``before`` became those of ``after``, in their order.
 
         ``keys`` is the same object if no queue moves. None if there was another queue.
         """
-        sunk, order, keys, moves = self.sunk, self.order, self.keys, False
+        known, order, keys, moves = self.known, self.order, self.keys, False
         # The places of the old states, and where the new ones come, before what is there.
         gone, coming = [], []
         for old, new in zip(before, after, strict=True):
-            was, now = trouble(old, sunk), trouble(new, sunk)
+            was, now = trouble(old, known), trouble(new, known)
             place = bisect_left(order, was)
             if place == len(order) or self.queues[place] is not old:
                 return None
@@ -331,7 +331,7 @@ class ByTrouble(NamedTuple):
         if moves:
             keys = _replaced(keys, gone, places, [new.key for _, _, new in coming])
             order = _replaced(order, gone, places, [now for _, now, _ in coming])
-        return ByTrouble(queues, keys, order, sunk)
+        return ByTrouble(queues, keys, order, known)
 
 
 def _replaced(values: Sequence[R], gone: Sequence[int], places: Sequence[int], more: Sequence[R]) -> list[R]:
