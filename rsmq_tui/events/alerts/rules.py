@@ -693,7 +693,7 @@ class AlertRules:
         return Topic(self._contents[message.rule], message.when, message.profile, message.server, message.ns)
 
     def _of_rule(self, rule: Rule, queues: Sequence[QueueState]) -> Sequence[QueueState]:
-        """Return the queues that a rule names; the result of its patterns is cached for each name."""
+        """Return the queues that a rule names, by name or with the kind (``list:mail``); cached for each queue."""
         if not rule.queues:
             return queues
         wanted = self._wanted.setdefault(rule.name, {})
@@ -705,7 +705,8 @@ class AlertRules:
             key = queue.kind, queue.name
             is_wanted = wanted.get(key)
             if is_wanted is None:
-                is_wanted = wanted[key] = names_queue(rule.queues, queue)
+                names = queue.name, f"{kind_named(queue.kind).prefix}{queue.name}"
+                is_wanted = wanted[key] = any(is_named(name, rule.queues) for name in names)
             if is_wanted:
                 found.append(queue)
         return found
@@ -730,12 +731,6 @@ def _contents_of(rules: Iterable[Rule]) -> dict[str, str]:
         numbers[rule.when.text, *queues] += 1
         contents[rule.name] = json.dumps([queues, numbers[rule.when.text, *queues]])
     return contents
-
-
-def names_queue(patterns: Sequence[str], queue: QueueState) -> bool:
-    """Return whether names or patterns match a queue: by its name, or with its kind, such as ``list:mail``."""
-    names = (queue.name, f"{kind_named(queue.kind).prefix}{queue.name}")
-    return any(is_named(name, patterns) for name in names)
 
 
 def _is_forecast(snapshot: Snapshot) -> bool:
