@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.options import changing, guarded, queue_argument
+from rsmq_tui.cli.options import changing, queue_argument, with_read_only
 from rsmq_tui.cli.output import ProgressLine, as_key, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Decorator, Group, Options, Section, several
 from rsmq_tui.cli.places import LISTS_HINT, KindPlace, name_hint, no_queue_words, waiting
@@ -361,7 +361,7 @@ def change_command(
 
     def add(build: Build) -> Build:
         @group.command(name, help=words, examples=examples, sections=sections)
-        @several(queue_argument, *own, changing, guarded)
+        @several(queue_argument, *own, changing, with_read_only)
         def run(options: Options) -> int:
             if scope_of is not None and is_pattern(options.queue):
                 return make_several(options, build, scope_of)

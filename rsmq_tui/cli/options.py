@@ -108,7 +108,7 @@ no_memory = option("--no-memory", "neither read nor keep charts, verdicts and ch
 analysis = option(
     "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
 )
-look = several(
+appearance = several(
     theme,
     option(
         "--ascii",
@@ -118,7 +118,7 @@ look = several(
     zone,
 )
 screen = several(
-    look,
+    appearance,
     option("--plain", "print the overview as lines, and a line for each change, as for screen readers; no screen"),
     interval,
     option("--record DIR", "also record every poll into a folder of Parquet files, as `rsmq-tui record` does"),
@@ -126,10 +126,10 @@ screen = several(
     analysis,
     link,
 )
-# The options of commands that read one server or several.
+# The options of commands that read one server or several, and of those that may also change it.
 server = several(redis_url, profile, config)
 reading = several(server, namespace, lists)
-guarded = several(reading, read_only)
+with_read_only = several(reading, read_only)
 
 json_option = option("--json", "print JSON lines (the default when the output is not a terminal)")
 queue_argument = click.argument("queue", metavar="QUEUE", shell_complete=complete_queues)

@@ -20,7 +20,7 @@ themes      `rsmq-tui themes`: the themes, and the mistakes in theme files
 import click
 
 from rsmq_tui import __version__
-from rsmq_tui.cli.options import NO_ALERTS_VARIABLE, guarded, screen
+from rsmq_tui.cli.options import NO_ALERTS_VARIABLE, screen, with_read_only
 from rsmq_tui.cli.parsing import Group, LazyCommand, Options, is_set, option
 from rsmq_tui.cli.program import load
 
@@ -72,7 +72,7 @@ _COMMANDS = {
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
-@guarded
+@with_read_only
 @screen
 @option(
     "--no-alerts",

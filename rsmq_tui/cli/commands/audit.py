@@ -11,7 +11,7 @@ import click
 from rsmq_tui.cli.changes import make_change
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import changing, complete_queues, guarded
+from rsmq_tui.cli.options import changing, complete_queues, with_read_only
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.cli.places import KindPlace, place_of, places_of, waiting
@@ -127,7 +127,7 @@ _LIST_KINDS = [kind.value for kind in ListFindingKind]
 @option("--for SPAN", "stop after this time: 30s, 10m", span(1, 10**9), name="longest_ms")
 @option("--fix", "preview the fixes, queue by queue; with --yes, apply them")
 @changing
-@guarded
+@with_read_only
 def command(options: Options) -> int:
     """Audit, fix if requested, and return the exit status; raises ``UsageError``."""
     if (options.yes or options.dry_run) and not options.fix:

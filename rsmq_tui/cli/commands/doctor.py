@@ -13,7 +13,7 @@ import click
 from rsmq_tui import __version__
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import READ_ONLY_VARIABLE, guarded
+from rsmq_tui.cli.options import READ_ONLY_VARIABLE, with_read_only
 from rsmq_tui.cli.output import ProgressLine, is_terminal, print_json, print_words
 from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
 from rsmq_tui.cli.places import KindPlace, places_of
@@ -113,7 +113,7 @@ Section = tuple[str, Sequence[Finding]]
 )
 @option("--timeout S", "time limit for each step of the connection, in seconds", at_least(0.1), default="5")
 @option("--json", "print the findings as one line of JSON")
-@guarded
+@with_read_only
 def command(options: Options) -> int:
     """Print what is found; the exit status is 0 when the dashboard will work and 1 when it will not."""
     return run_interruptibly(lambda _: _look(options))

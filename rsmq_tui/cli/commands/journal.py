@@ -13,7 +13,7 @@ from rsmq_tui.cli.changes import Ask, make, open_journal, service_of, tell_what_
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import changing, complete_queues, guarded, json_option, unsettled
+from rsmq_tui.cli.options import changing, complete_queues, json_option, unsettled, with_read_only
 from rsmq_tui.cli.output import Column, ProgressLine, Table, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, OneOf, Options, option, positive, several
 from rsmq_tui.cli.places import KindPlace, place_of, waiting
@@ -40,7 +40,7 @@ _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
-_listing = several(option("--limit N", "at most N", positive, default="100"), json_option, guarded)
+_listing = several(option("--limit N", "at most N", positive, default="100"), json_option, with_read_only)
 
 
 _READ_STATUSES = {0: "done", 2: "a usage error, or the journal cannot be read"}
@@ -72,7 +72,7 @@ def _list_command(options: Options) -> int:
 )
 @_change
 @option("--json", "the same: these are always JSON lines")
-@guarded
+@with_read_only
 def _show_command(options: Options) -> int:
     return _reading(options, lambda journal: _show(journal, options.change))
 
@@ -96,7 +96,7 @@ _EXAMPLES = ("12", "12 --yes", "12 --id fo2q8ljkn4aZ3vJ8mBqRcT7LhYw1xK5e", "12 -
 @_part
 @unsettled
 @changing
-@guarded
+@with_read_only
 def _restore(options: Options) -> int:
     return make(options, _previewer(options), place_of(profile_of(options)))
 
@@ -267,7 +267,7 @@ def _text(raw: bytes | None) -> str | None:
 @_part
 @unsettled
 @changing
-@guarded
+@with_read_only
 def undo(options: Options) -> int:
     """Preview an undo, apply it with --yes, and return the exit status; raises ``UsageError``."""
     profile, queue = profile_of(options), options.queue

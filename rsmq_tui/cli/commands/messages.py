@@ -17,7 +17,7 @@ from rsmq_tui.cli.changes import Build, change_command, progress_words, unsearch
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import complete_queues, guarded, json_option, queue_argument
+from rsmq_tui.cli.options import complete_queues, json_option, queue_argument, with_read_only
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
@@ -97,7 +97,7 @@ _to = several(
 )
 
 
-command = group(guarded)
+command = group(with_read_only)
 
 
 @contextmanager
@@ -174,7 +174,7 @@ _INSTEAD = OneOf()
 @option("--group-by BY", "count the messages instead: by shape, or by a JSON field such as json.type", one_of=_INSTEAD)
 @option("--count", "print only how many messages match in each queue", one_of=_INSTEAD)
 @json_option
-@guarded
+@with_read_only
 def _list_command(options: Options) -> int:
     return run_interruptibly(lambda _: _list(options))
 
@@ -197,7 +197,7 @@ def _list_command(options: Options) -> int:
 @option("--raw", "print only the bodies, byte for byte")
 @option("--decode", "decode bodies, and name the layers: gzip, zlib, zstd, MessagePack, base64, JSON in strings")
 @json_option
-@guarded
+@with_read_only
 def _get_command(options: Options) -> int:
     if options.raw and sys.stdout.isatty():
         raise UsageError("--raw prints bodies unchanged, escape sequences included: redirect it to a file, > FILE")
@@ -464,7 +464,7 @@ def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
 @_filtered
 @option("-o --output FILE", "a new file, written completely or not at all", click.Path(), default="-")
 @option("--force", "overwrite FILE")
-@guarded
+@with_read_only
 def _export_command(options: Options) -> int:
     wanted = filter_of(options)
     return run_interruptibly(lambda _: _export(options, wanted))

@@ -10,7 +10,7 @@ import click
 from rsmq_tui.cli.changes import change_command
 from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, UsageError
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import guarded, json_option, queue_argument, reading
+from rsmq_tui.cli.options import json_option, queue_argument, reading, with_read_only
 from rsmq_tui.cli.output import (
     Column,
     ProgressLine,
@@ -53,12 +53,12 @@ def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | 
     )
 
 
-command = group(guarded)
+command = group(with_read_only)
 
 
 @command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",), statuses=READ_STATUSES)
 @json_option
-@guarded
+@with_read_only
 def _list_command(options: Options) -> int:
     return run_interruptibly(lambda _: _list(options))
 

@@ -19,7 +19,7 @@ import click
 
 from rsmq_tui.cli.errors import EXIT_INTERRUPTED, UsageError, cannot_listen, refusing
 from rsmq_tui.cli.interrupts import Interrupts, call_at_end, run_interruptibly
-from rsmq_tui.cli.options import HUB_VARIABLE, analysis, guarded, interval, no_memory, theme, zone
+from rsmq_tui.cli.options import HUB_VARIABLE, analysis, interval, no_memory, theme, with_read_only, zone
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, at_least, option, options_of, whole
 from rsmq_tui.cli.places import named_places
@@ -85,7 +85,7 @@ def _prefix(text: str) -> str:
 @option("--allow-changes", "let pages change queues, unless the profile is read_only")
 @option("--sessions N", "pages that may be open at once", whole(1, 1_000), default="10")
 @option("--idle T", "end a page after this time without input", at_least(1), default="30m")
-@guarded
+@with_read_only
 @theme
 @zone
 @interval

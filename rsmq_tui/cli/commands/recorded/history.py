@@ -8,7 +8,7 @@ import click
 
 from rsmq_tui.cli.commands.recorded import analysis_of, require_packages
 from rsmq_tui.cli.errors import UsageError
-from rsmq_tui.cli.options import ANALYSIS_VARIABLE, config, json_option, look, zone_for
+from rsmq_tui.cli.options import ANALYSIS_VARIABLE, appearance, config, json_option, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
 from rsmq_tui.cli.servers import expected_of, zones_of
@@ -90,7 +90,7 @@ class _History(Command):
 @click.argument("out", metavar="[OUT]", required=False, help=f"the analysis (env {ANALYSIS_VARIABLE})")
 @option("--history DIR", "the history that Enter replays (default: the one that the analysis names)")
 @config
-@look
+@appearance
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
     analysis = AnalysisLocation(_folder_of(options), options.history)

@@ -6,7 +6,7 @@ import click
 
 from rsmq_tui.cli.commands.recorded import require_packages
 from rsmq_tui.cli.errors import UsageError, refusing
-from rsmq_tui.cli.options import config, link, look, zone_for
+from rsmq_tui.cli.options import appearance, config, link, zone_for
 from rsmq_tui.cli.output import has_screen, say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of, zones_of
@@ -68,7 +68,7 @@ def _speed(text: str) -> float:
 @option("--paused", "start paused")
 @link
 @config
-@look
+@appearance
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` if there is none."""
     history = _history_of(options)
