@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 from redis.utils import get_lib_version
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 
 pytest_plugins = ["rsmq_tui.listserver.pytest_plugin"]
 
@@ -189,6 +189,6 @@ async def aclient(redis_url: str) -> AsyncIterator[redis.asyncio.Redis]:
 
 
 @pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    async with aclosing(QueueReader(redis_url)) as opened:
+async def reader(redis_url: str) -> AsyncIterator[RsmqReader]:
+    async with aclosing(RsmqReader(redis_url)) as opened:
         yield opened

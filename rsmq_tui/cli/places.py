@@ -14,11 +14,11 @@ from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import count, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, QueueReader, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, RsmqReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
 
@@ -184,7 +184,7 @@ class KindPlace(ABC):
     def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
         """Yield findings on what may prevent the dashboard from working here."""
 
-    def inventory(self) -> QueueReader | None:
+    def inventory(self) -> RsmqReader | None:
         """Return a reader of all messages for a history; None if their ids do not identify them permanently."""
         return None
 
@@ -203,9 +203,9 @@ class _RsmqPlace(KindPlace):
     def title(self) -> str:
         return f"namespace {self.ns}"
 
-    def poller(self, name: str = "", memory: Path | None = None) -> LivePoller:
+    def poller(self, name: str = "", memory: Path | None = None) -> RsmqPoller:
         reader, profile = reader_of(self.profile, self.ns), self.profile
-        return LivePoller(
+        return RsmqPoller(
             reader,
             interval_s=profile.interval_s,
             place=name,
@@ -229,7 +229,7 @@ class _RsmqPlace(KindPlace):
         from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         try:
-            index = await cast("LivePoller", self.source).reader.rows.index()
+            index = await cast("RsmqPoller", self.source).reader.rows.index()
         except SERVER_ERRORS as error:
             raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
         if queue not in index.names:
@@ -256,7 +256,7 @@ class _RsmqPlace(KindPlace):
             profile.address, self.ns, read_only=profile.read_only, interval_s=profile.interval_s, timeout_s=timeout_s
         )
 
-    def inventory(self) -> QueueReader | None:
+    def inventory(self) -> RsmqReader | None:
         return reader_of(self.profile, self.ns)
 
 

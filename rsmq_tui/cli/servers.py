@@ -11,7 +11,7 @@ from rsmq_tui.cli.parsing import DEFAULT_URL, Options
 from rsmq_tui.files import config_folder, expanded
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import Address, QueueReader
+from rsmq_tui.protocol import Address, RsmqReader
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.incidents import Expected
@@ -50,10 +50,10 @@ def profile_of(options: Options) -> Profile:
     return found[0]
 
 
-def reader_of(profile: Profile, ns: str | None = None) -> QueueReader:
+def reader_of(profile: Profile, ns: str | None = None) -> RsmqReader:
     """Return a reader of that server, in its first namespace if none is named."""
     with refusing(ValueError):
-        return QueueReader(profile.address, profile.ns if ns is None else ns)
+        return RsmqReader(profile.address, profile.ns if ns is None else ns)
 
 
 def config_path(options: Options) -> tuple[Path, bool]:

@@ -19,7 +19,7 @@ from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import PeekError, Snapshot, Thresholds, parse_filter, search
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
-from rsmq_tui.protocol import QueueReader, RawMessage
+from rsmq_tui.protocol import RawMessage, RsmqReader
 
 # The limits of the queue to the disk, which is in memory: polls of thousands of queues, a thousand messages each.
 _WAITING_MAX = 64
@@ -244,7 +244,7 @@ class Inventory:
 
     def __init__(
         self,
-        reader: QueueReader,
+        reader: RsmqReader,
         place: Place,
         recorder: Recorder,
         *,
@@ -312,7 +312,7 @@ class Watched:
         self,
         place: Place,
         poller: Polling,
-        messages: QueueReader | None,
+        messages: RsmqReader | None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

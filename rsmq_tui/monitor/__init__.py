@@ -10,7 +10,7 @@ incidents     troubles that belong together; thresholds for their end and for fl
 list_poller   polls the list queues of one server, and reads their items
 messages      pages of messages, their fields and states, and decoded bodies
 model         Snapshot, QueueState and Verdict: one poll as immutable values
-poller        polls one namespace of one server, with retries
+poller        polls one namespace of one server; what all sources of snapshots are, and the retries that they share
 server        findings from a server's status, for its screen and for doctor
 slo           service level objectives: what a profile promises of its server and its queues
 text          numbers, times and untrusted text in words
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
 from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
-from rsmq_tui.monitor.poller import LivePoller, Source
+from rsmq_tui.monitor.poller import RsmqPoller, Source
 from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, needed_deletes, outlook, reason
 from rsmq_tui.protocol import PageRequest
@@ -40,7 +40,6 @@ __all__ = [
     "GroupingError",
     "Groups",
     "Link",
-    "LivePoller",
     "MessageRow",
     "MessageState",
     "MessageView",
@@ -50,6 +49,7 @@ __all__ = [
     "Progress",
     "QueuePoint",
     "QueueState",
+    "RsmqPoller",
     "Snapshot",
     "Source",
     "Thresholds",

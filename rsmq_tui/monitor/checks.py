@@ -17,12 +17,12 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
-from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason
-from rsmq_tui.protocol import SERVER_ERRORS, Failure, QueueReader, RawMessage, Row, failure_of, leading_int
+from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -265,7 +265,7 @@ class Checked:
 
 
 async def check(
-    reader: QueueReader,
+    reader: RsmqReader,
     limits: Limits,
     thresholds: Thresholds,
     last_seen: LastSeen,
@@ -334,12 +334,12 @@ class _Idle:
 
 @dataclass(slots=True)
 class _Check(_Idle):
-    reader: QueueReader
+    reader: RsmqReader
     scanned: Scanned
 
     async def run(self) -> None:
         # The poller is not closed: the caller owns the reader.
-        snapshot = await LivePoller(self.reader, thresholds=self.thresholds).poll()
+        snapshot = await RsmqPoller(self.reader, thresholds=self.thresholds).poll()
         if failure := snapshot.link.failure:
             self.checked.add_failure(failure)
             return
@@ -462,7 +462,7 @@ def _is_glob(text: str) -> bool:
     return any(sign in text for sign in "*?[")
 
 
-def _index_problem(snapshot: Snapshot, reader: QueueReader) -> str | None:
+def _index_problem(snapshot: Snapshot, reader: RsmqReader) -> str | None:
     """Return why the index of queues cannot be read; the note on refused scripts is not a problem."""
     notes: Sequence[str] = snapshot.notes
     return notes[0] if len(notes) > (reader.scripts_refused is not None) else None

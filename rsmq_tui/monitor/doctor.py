@@ -10,10 +10,10 @@ from statistics import median
 from rsmq_tui.files import reason_of
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
-from rsmq_tui.monitor.poller import LivePoller
+from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.server import Finding, fail, ok, status_findings, warn
 from rsmq_tui.monitor.text import SENTENCE_MAX, duration, lists_hint, plural, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, QueueReader, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, RsmqReader, failure_of
 from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -115,7 +115,7 @@ async def diagnose(
         try:
             async for finding in _of_server(diagnosis):
                 yield finding
-            reader = QueueReader(address, ns, timeout_s=timeout_s)
+            reader = RsmqReader(address, ns, timeout_s=timeout_s)
             try:
                 async for finding in _of_queues(diagnosis, reader, read_only=read_only, interval_s=interval_s):
                     yield finding
@@ -136,10 +136,10 @@ async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
 
 
 async def _of_queues(
-    diagnosis: Diagnosis, reader: QueueReader, *, read_only: bool, interval_s: float
+    diagnosis: Diagnosis, reader: RsmqReader, *, read_only: bool, interval_s: float
 ) -> AsyncIterator[Finding]:
     # The first poll connects and loads the scripts; the second is typical.
-    poller = LivePoller(reader)
+    poller = RsmqPoller(reader)
     await poller.poll()
     snapshot = await poller.poll()
     queue = snapshot.queues[0].name if snapshot.queues else None

@@ -1,4 +1,4 @@
-"""Polls one namespace of one server and makes snapshots, with retries."""
+"""What polls a server: the interface of all sources, the polls and retries that they share, and that of RSMQ queues."""
 
 import asyncio
 import time
@@ -32,8 +32,8 @@ from rsmq_tui.protocol import (
     Namespaces,
     PageRequest,
     PeekedMessage,
-    QueueReader,
     Row,
+    RsmqReader,
     Traffic,
     defect_of,
     failure_of,
@@ -333,7 +333,7 @@ def refusal(refused: str | None) -> str | None:
     return refused and f"scripts refused, reading by pipeline: {refused}"
 
 
-ReaderT = TypeVar("ReaderT", bound="QueueReader | ListReader")
+ReaderT = TypeVar("ReaderT", bound="RsmqReader | ListReader")
 
 
 class ReaderPolling(Polling, Generic[ReaderT]):
@@ -398,7 +398,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
             await self._memory.aclose(self._sampler)
 
 
-class LivePoller(ReaderPolling[QueueReader]):
+class RsmqPoller(ReaderPolling[RsmqReader]):
     """Polls one namespace of RSMQ queues (see ``Polling``); ``place`` names the server if there are several.
 
     ``memory_of`` returns the memory of a namespace.
@@ -406,7 +406,7 @@ class LivePoller(ReaderPolling[QueueReader]):
 
     def __init__(
         self,
-        reader: QueueReader,
+        reader: RsmqReader,
         *,
         interval_s: float = 1.0,
         place: str = "",

@@ -67,7 +67,7 @@ from rsmq_tui.protocol.rsmq.pages import (
     RawPage,
     WholeMessage,
 )
-from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, QueueReader
+from rsmq_tui.protocol.rsmq.reader import Flight, MessagePage, Namespaces, PageLook, RsmqReader
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, TIME_FROM, Row
 
 if TYPE_CHECKING:
@@ -110,7 +110,6 @@ __all__ = [
     "PeekedMessage",
     "Popped",
     "QueueAttributes",
-    "QueueReader",
     "RawMessage",
     "RawPage",
     "ReadField",
@@ -119,6 +118,7 @@ __all__ = [
     "Row",
     "Rsmq",
     "RsmqError",
+    "RsmqReader",
     "ScanChunk",
     "Sentinels",
     "StoredMessage",

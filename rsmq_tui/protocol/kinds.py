@@ -92,7 +92,7 @@ RSMQ = Kind(
         Tab("poison", "state:poison"),
     ),
     parts={
-        "editor": "rsmq_tui.protocol.rsmq.editor:QueueEditor",
+        "editor": "rsmq_tui.protocol.rsmq.editor:RsmqEditor",
         "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
         "undo": "rsmq_tui.triage.rsmq.batches:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",

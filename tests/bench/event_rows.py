@@ -13,10 +13,10 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.places import OwnChanges
 from rsmq_tui.events.alerts.rules import AlertRules
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.profiles.alerts import Rule, read_condition
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog
 from tests.bench.row import Measured, Row, Run, Sense
@@ -32,7 +32,7 @@ _RULES = ("trouble", "depth > 1000000", "oldest > 100d", "server gone")
 _Take = Callable[[Snapshot], object]
 
 
-def _events(poller: LivePoller) -> _Take:
+def _events(poller: RsmqPoller) -> _Take:
     server = poller.reader.label
     queues, link = QueueDetector(server, NS, poller.thresholds), ServerDetector(server)
 
@@ -43,7 +43,7 @@ def _events(poller: LivePoller) -> _Take:
     return take
 
 
-def _alerts(poller: LivePoller) -> _Take:
+def _alerts(poller: RsmqPoller) -> _Take:
     rules = AlertRules([Rule(text, read_condition(text)) for text in _RULES])
 
     def take(snapshot: Snapshot) -> None:
@@ -52,7 +52,7 @@ def _alerts(poller: LivePoller) -> _Take:
     return take
 
 
-def _everything(poller: LivePoller) -> _Take:
+def _everything(poller: RsmqPoller) -> _Take:
     events, alerts = _events(poller), _alerts(poller)
 
     def take(snapshot: Snapshot) -> None:
@@ -63,7 +63,7 @@ def _everything(poller: LivePoller) -> _Take:
 
 
 def _with(
-    run: Run, made: Callable[[LivePoller], _Take], share: float = _CHANGED_SHARE, *, remembers: bool = False
+    run: Run, made: Callable[[RsmqPoller], _Take], share: float = _CHANGED_SHARE, *, remembers: bool = False
 ) -> Measured:
     with (
         EmbeddedServer() as server,
@@ -75,15 +75,15 @@ def _with(
         run.say("filling")
         backlog.fill()
 
-        async def start(memory: Memory | None = None) -> LivePoller:
-            return LivePoller(QueueReader(server.url, NS), memory_of=lambda _: memory)
+        async def start(memory: Memory | None = None) -> RsmqPoller:
+            return RsmqPoller(RsmqReader(server.url, NS), memory_of=lambda _: memory)
 
         watched, alone = loop.run(start(Memory(Path(folder)) if remembers else None)), loop.run(start())
         if remembers:
             watched.own_changes = OwnChanges(Path(folder) / "journal.sqlite").since_last
         taken = made(watched)
 
-        async def poll(poller: LivePoller, take: _Take | None) -> float:
+        async def poll(poller: RsmqPoller, take: _Take | None) -> float:
             spent_s = time.process_time()
             snapshot = await poller.poll()
             if take is not None:

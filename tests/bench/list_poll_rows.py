@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.bench.list_queues import NAMES, ListBacklog
 from tests.bench.measure import Sample, interleave
@@ -31,15 +31,15 @@ def _against_rsmq(run: Run) -> Measured:
         lists.fill()
         queues.fill()
 
-        async def start() -> tuple[ListPoller, LivePoller]:
+        async def start() -> tuple[ListPoller, RsmqPoller]:
             return (
                 ListPoller(ListReader(servers[0].url, NAMES, lists.names)),
-                LivePoller(QueueReader(servers[1].url, NS)),
+                RsmqPoller(RsmqReader(servers[1].url, NS)),
             )
 
         pollers = loop.run(start())
 
-        async def timed_poll(poller: ListPoller | LivePoller) -> float:
+        async def timed_poll(poller: ListPoller | RsmqPoller) -> float:
             started_s = time.perf_counter()
             snapshot = await poller.poll()
             taken_s = time.perf_counter() - started_s

@@ -11,10 +11,10 @@ from pathlib import Path
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog, filled
 from tests.bench.row import Measured, Row, Run, Sense
@@ -39,7 +39,7 @@ def _served(run: Run) -> Iterator[tuple[str, Backlog, asyncio.Runner, Path]]:
 async def _first_poll(url: str, kept: Memory | None) -> float:
     """Return how long it takes to make a poller and poll once, in ms."""
     started_s = time.perf_counter()
-    poller = LivePoller(QueueReader(url, NS), memory_of=lambda _: kept)
+    poller = RsmqPoller(RsmqReader(url, NS), memory_of=lambda _: kept)
     snapshot = await poller.poll()
     taken_s = time.perf_counter() - started_s
     await poller.reader.aclose()
@@ -53,7 +53,7 @@ def _restart(run: Run) -> Measured:
 
         async def hour() -> None:
             """Write an hour, of buckets that all have the same counters."""
-            poller = LivePoller(QueueReader(url, NS), memory_of=lambda _: Memory(path))
+            poller = RsmqPoller(RsmqReader(url, NS), memory_of=lambda _: Memory(path))
             snapshot = await poller.poll()
             moment = poller._sampler.moment()
             kept = Memory(path)
@@ -77,8 +77,8 @@ def _polls(run: Run) -> Measured:
     with _served(run) as (url, backlog, loop, path):
         kept = Memory(path)
 
-        async def start() -> LivePoller:
-            return LivePoller(QueueReader(url, NS))
+        async def start() -> RsmqPoller:
+            return RsmqPoller(RsmqReader(url, NS))
 
         poller = loop.run(start())
 

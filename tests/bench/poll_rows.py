@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import NS, Backlog, filled, poller_on
 from tests.bench.row import Measured, Row, Run, Sense
@@ -28,7 +28,7 @@ class _Scene:
 
     server: EmbeddedServer
     backlog: Backlog
-    poller: LivePoller
+    poller: RsmqPoller
     loop: asyncio.Runner
     changed: float
 

@@ -9,8 +9,8 @@ from typing import Any
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer, scenarios
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.rsmq import operations, scripts
 from rsmq_tui.protocol.rsmq.operations import Operation
@@ -44,11 +44,11 @@ def filled(run: Run, client: redis.Redis, count: int, *, busy: float = 0.10) -> 
     return backlog
 
 
-def poller_on(server: EmbeddedServer, loop: asyncio.Runner) -> LivePoller:
+def poller_on(server: EmbeddedServer, loop: asyncio.Runner) -> RsmqPoller:
     """A poller of the server's queues, which lives in that loop."""
 
-    async def start() -> LivePoller:
-        return LivePoller(QueueReader(server.url, NS))
+    async def start() -> RsmqPoller:
+        return RsmqPoller(RsmqReader(server.url, NS))
 
     return loop.run(start())
 

@@ -10,7 +10,7 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import Filter, parse_filter, search
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES
 from tests.bench.measure import ProcessorTimes, Sample, interleave
 from tests.bench.peek_rows import _QUEUE, _fill
@@ -38,7 +38,7 @@ def _filled(run: Run, full: int) -> Iterator[tuple[EmbeddedServer, redis.Redis, 
 
 async def _search(url: str, wanted: Filter, depth: int, *, whole: bool) -> float:
     """Search the queue, and return how many seconds that takes."""
-    reader = QueueReader(url, NS)
+    reader = RsmqReader(url, NS)
     try:
         started_s, scanned, matched = time.perf_counter(), 0, 0
         async for progress in search(reader, _QUEUE, wanted, counts=whole, bodies=True):

@@ -24,10 +24,10 @@ from unittest.mock import patch
 from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import Address, Node, QueueReader, Sentinels, slot_of, url_of
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Address, Node, RsmqReader, Sentinels, slot_of, url_of
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything
@@ -381,9 +381,9 @@ async def _change_meanwhile(case: _Case, address: Address, ns: str, fail: Callab
     )
     case.say(f"{verb} fails {'before' if is_before else 'after'} batch {left}")
     service = ChangeService(address, ns, case.folder / "state")
-    apply = QueueEditor.apply
+    apply = RsmqEditor.apply
 
-    async def failing(editor: QueueEditor, batch: Batch, token: str) -> str:
+    async def failing(editor: RsmqEditor, batch: Batch, token: str) -> str:
         nonlocal left
         left -= 1
         is_now = left == 0
@@ -397,7 +397,7 @@ async def _change_meanwhile(case: _Case, address: Address, ns: str, fail: Callab
     try:
         preview = await service.preview(_ACTIONS[verb])
         number_of_change: int | None = None
-        with _output(case), patch.object(QueueEditor, "apply", failing):
+        with _output(case), patch.object(RsmqEditor, "apply", failing):
             report = await service.run(preview).to_end()
             number_of_change = report.change
             case.say(report.sentence)
@@ -619,7 +619,7 @@ async def _previews(case: _Case, pilot: Dashboard, name: str) -> bool:
 async def _dashboard_on(url: str, folder: Path) -> AsyncIterator[Dashboard]:
     """Open a dashboard whose changes are in that folder."""
     app = RsmqApp(
-        LivePoller(QueueReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
+        RsmqPoller(RsmqReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
         triage=partial(ChangeService, url, "rsmq", folder),
         encoding="utf-8",
     )

@@ -20,9 +20,9 @@ from rsmq_tui.cli.commands.demo import address_of
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS, LIST_SCENARIOS
 from rsmq_tui.cli.places import place_of
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import Address, QueueReader, Rsmq
+from rsmq_tui.protocol import Address, Rsmq, RsmqReader
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
@@ -242,7 +242,7 @@ async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
     with EmbeddedServer() as server:
         with redis.Redis.from_url(server.url) as client:
             Rsmq(client).create_queue("orders")
-        app = RsmqApp(LivePoller(QueueReader(address_of(server)), interval_s=0.05))
+        app = RsmqApp(RsmqPoller(RsmqReader(address_of(server)), interval_s=0.05))
         app.animation_level = "none"
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
@@ -251,7 +251,7 @@ async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
             await until(pilot, lambda: ended.search(text_of(app).splitlines()[0]), "the header says so")
     # One that is there and cannot be reached is told as any other.
     address = Address("redis://127.0.0.1:1/0", ended=lambda: None)
-    poller = LivePoller(QueueReader(address))
+    poller = RsmqPoller(RsmqReader(address))
     failure = (await poller.poll()).link.failure
     await poller.aclose()
     assert failure is not None

@@ -17,9 +17,9 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder, deletions
 from rsmq_tui.events.store import EventStore
-from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
+from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_EVERY_S
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
@@ -150,7 +150,7 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
 
 
 async def test_a_queue_that_an_undo_removes_names_the_undo(
-    live: LivePoller, redis_url: str, client: Redis, tmp_path: Path
+    live: RsmqPoller, redis_url: str, client: Redis, tmp_path: Path
 ) -> None:
     queues = Rsmq(client)
     queues.create_queue("orders")
@@ -233,12 +233,12 @@ def test_a_defect_is_told_and_ends_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-async def live(redis_url: str) -> AsyncIterator[LivePoller]:
-    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+async def live(redis_url: str) -> AsyncIterator[RsmqPoller]:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         yield poller
 
 
-async def test_queues_on_a_real_server(live: LivePoller, client: Redis, tmp_path: Path) -> None:
+async def test_queues_on_a_real_server(live: RsmqPoller, client: Redis, tmp_path: Path) -> None:
     hostile = "\x1b]0;x\x07"
     queues = Rsmq(client)
     queues.create_queue("orders")
@@ -265,7 +265,7 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
     with recording(tmp_path, clock=clock) as recorder:
         with real_server() as first:
             url = f"redis://127.0.0.1:{first.port}/0"
-            poller = LivePoller(QueueReader(url))
+            poller = RsmqPoller(RsmqReader(url))
             async with aclosing(poller):
                 await poller.poll()
                 before = await poller.poll()
@@ -287,7 +287,7 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
 async def test_evictions(tmp_path: Path) -> None:
     clock = FakeClock()
     with EmbeddedServer() as server, Redis.from_url(server.url) as client, recording(tmp_path, clock=clock) as recorder:
-        async with aclosing(LivePoller(QueueReader(server.url), clock=clock)) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(server.url), clock=clock)) as poller:
             await poller.poll()
             first = await poller.poll()
             recorder.observe(first, poller)
@@ -311,7 +311,7 @@ async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: 
                        categories=["+@all"], commands=["-info"])  # fmt: skip
     url = redis_url.replace("redis://", "redis://watcher:x@")
     with recording(tmp_path) as recorder:
-        async with aclosing(LivePoller(QueueReader(url))) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(url))) as poller:
             recorder.observe(await poller.poll(), poller)
             Rsmq(client).create_queue("orders")
             recorder.observe(await poller.poll(), poller)

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Inventory, Recorder
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
+from rsmq_tui.protocol import RawMessage, Rsmq, RsmqReader
 from tests.history.made import NOON_MS, rows_of
 from tests.protocol.keyspace import everything
 
@@ -16,7 +16,7 @@ async def inventory(out: Path, url: str, *queues: str, **settings: Any) -> tuple
     """Take one inventory, and return its rows and what was wrong."""
     recorder = Recorder(out, state=out)
     recorder.start()
-    reader = QueueReader(url)
+    reader = RsmqReader(url)
     taken = Inventory(reader, Place("prod", reader.label, "rsmq"), recorder, **settings)
     try:
         await taken.take(queues)

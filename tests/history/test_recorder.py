@@ -19,9 +19,9 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Pace, Recorder, RecordingTotals, Watched, record
 from rsmq_tui.history.writer import Settings
-from rsmq_tui.monitor import LivePoller, Snapshot, Thresholds
+from rsmq_tui.monitor import RsmqPoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
 
 SECONDS_MAX = 100.0
@@ -52,9 +52,9 @@ async def recording(out: Path, *urls: str, ns: str = "rsmq") -> AsyncIterator[Re
     recorder = started(out)
     watched = []
     for number, url in enumerate(urls):
-        reader = QueueReader(url, ns, timeout_s=1)
+        reader = RsmqReader(url, ns, timeout_s=1)
         place = Place(f"s{number}", reader.label, ns)
-        watched.append(Watched(place, LivePoller(reader), QueueReader(url, ns)))
+        watched.append(Watched(place, RsmqPoller(reader), RsmqReader(url, ns)))
     stop = asyncio.Event()
     task = asyncio.create_task(record(watched, recorder, Pace(0.01), stop))
     try:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.service import ChangeService
@@ -43,7 +43,7 @@ async def _beside(good: str, bad: str) -> AsyncIterator[Dashboard]:
         folder = Path(parent) / "journal"
         servers = [
             WatchedServer(
-                LivePoller(QueueReader(url, timeout_s=_TIMEOUT_S), interval_s=0.1, place=place),
+                RsmqPoller(RsmqReader(url, timeout_s=_TIMEOUT_S), interval_s=0.1, place=place),
                 place=place,
                 name=place,
                 ns="rsmq",

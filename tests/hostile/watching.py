@@ -15,8 +15,8 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.strip import Strip
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
@@ -40,7 +40,7 @@ async def dashboard(
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "journal"
         app = RsmqApp(
-            LivePoller(QueueReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
+            RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
             triage=partial(ChangeService, url, ns, folder),
         )
         async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:

@@ -8,15 +8,15 @@ import redis.asyncio
 
 from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.rsmq import AuditProgress, audit
-from rsmq_tui.protocol import AsyncRsmq, QueueReader
+from rsmq_tui.protocol import AsyncRsmq, RsmqReader
 from tests.monitor.halves import Work
 
 
-async def progress_of(reader: QueueReader, queues: list[str] | None = None) -> list[AuditProgress]:
+async def progress_of(reader: RsmqReader, queues: list[str] | None = None) -> list[AuditProgress]:
     return [progress async for progress in audit(reader, queues)]
 
 
-async def found(reader: QueueReader, queues: list[str] | None = None) -> list[Finding]:
+async def found(reader: RsmqReader, queues: list[str] | None = None) -> list[Finding]:
     return [finding for progress in await progress_of(reader, queues) for finding in progress.findings]
 
 

@@ -3,8 +3,8 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate, Timer
 
 
@@ -26,8 +26,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 @pytest.fixture
-def poller(reader: QueueReader, clock: FakeClock) -> LivePoller:
-    return LivePoller(reader, clock=clock)
+def poller(reader: RsmqReader, clock: FakeClock) -> RsmqPoller:
+    return RsmqPoller(reader, clock=clock)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def queues(client: Redis) -> Rsmq:
 
 
 @pytest.fixture(params=["scripts", "plain commands"])
-async def either(request: pytest.FixtureRequest, reader: QueueReader) -> QueueReader:
+async def either(request: pytest.FixtureRequest, reader: RsmqReader) -> RsmqReader:
     """A reader with scripts, and one without."""
     if request.param == "plain commands":
         reader.inspection._runner.refused = "not here"

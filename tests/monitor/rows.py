@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rsmq_tui.monitor import QueueState, Thresholds, Totals
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
+from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.tracker import NewTracker
 from rsmq_tui.protocol import Row, make_id
@@ -65,7 +65,7 @@ class Flow:
 class Scripted:
     """Feeds rows into a sampler, poll by poll."""
 
-    def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = QueueTracker) -> None:
+    def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = RsmqTracker) -> None:
         self.sampler = Sampler(thresholds or Thresholds(), "", new_tracker)
         self.at_ms = START_MS
         self.totals = Totals()

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.auditing import found
 from tests.monitor.trouble import K
 from tests.protocol.keyspace import send_old
 
 
-async def test_no_call_is_wide(reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_no_call_is_wide(reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     """However deep the queue and long its bodies, each call is for a bounded number of them."""
     queues.create_queue("q", maxsize=-1)
     ids = send_old(client, "q", ["x" * 100] * 4_000)

@@ -6,7 +6,7 @@ from redis import Redis
 from rsmq_tui.monitor.audit import rsmq as rsmq_audit
 from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.monitor.audit.rsmq import audit
-from rsmq_tui.protocol import QueueReader, Rsmq, make_id
+from rsmq_tui.protocol import Rsmq, RsmqReader, make_id
 from tests.monitor.auditing import found, progress_of, working
 from tests.monitor.halves import Halves
 from tests.monitor.trouble import K
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_messages_that_come_in_two_steps_are_no_trouble(
-    either: QueueReader, redis_url: str, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+    either: RsmqReader, redis_url: str, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("q")
     halves = Halves()
@@ -38,7 +38,7 @@ class TestHalves:
     """What has one side only: told when its id is old, or when it is the same some seconds later."""
 
     @pytest.mark.parametrize("age_ms", [-3_600_000, 0, rsmq_audit.SETTLED_MS - 5_000])
-    async def test_too_young_to_tell(self, age_ms: int, either: QueueReader, client: Redis, queues: Rsmq) -> None:
+    async def test_too_young_to_tell(self, age_ms: int, either: RsmqReader, client: Redis, queues: Rsmq) -> None:
         queues.create_queue("q")
         sent_us = (now_ms(client) - age_ms) * 1000
         client.zadd("rsmq:q", {make_id(sent_us): 1})
@@ -47,7 +47,7 @@ class TestHalves:
 
         assert (progress[-1].found, progress[-1].young) == (0, 3)
 
-    async def test_old_enough(self, either: QueueReader, client: Redis, queues: Rsmq) -> None:
+    async def test_old_enough(self, either: RsmqReader, client: Redis, queues: Rsmq) -> None:
         queues.create_queue("q")
         sent_us = (now_ms(client) - rsmq_audit.SETTLED_MS) * 1000
         client.zadd("rsmq:q", {make_id(sent_us): 1})
@@ -57,7 +57,7 @@ class TestHalves:
         assert (progress[-1].found, progress[-1].young) == (3, 0)
 
     async def test_ids_without_a_time_are_looked_at_later(
-        self, either: QueueReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+        self, either: RsmqReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queues.create_queue("q")
         whole, half = [letter * 22 for letter in "abc"], [letter * 22 for letter in "def"]
@@ -80,7 +80,7 @@ class TestHalves:
         assert waits == [7, 7]
 
     async def test_many_wait_in_parts(
-        self, reader: QueueReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+        self, reader: RsmqReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queues.create_queue("q")
         client.zadd("rsmq:q", {f"{number:032}": 1_700_000_000_000 for number in range(1_000)})

@@ -13,7 +13,7 @@ from redis import Redis
 from rsmq_tui.monitor.audit.findings import _WORDS, Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, audit
 from rsmq_tui.monitor.messages.peek import PeekError
-from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq
+from rsmq_tui.protocol import AsyncRsmq, Rsmq, RsmqReader
 from rsmq_tui.protocol.rsmq.inspection import QueueInspection
 from tests.monitor.auditing import found, progress_of, working
 from tests.monitor.trouble import TROUBLE, K, Trouble
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", TROUBLE)
 async def test_each_is_found_once_and_nothing_is_touched(
-    name: str, either: QueueReader, client: Redis, queues: Rsmq
+    name: str, either: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     trouble = TROUBLE[name]
     trouble.make(client, queues)
@@ -39,7 +39,7 @@ async def test_each_is_found_once_and_nothing_is_touched(
     assert await found(either, [trouble.queue]) == [finding]
 
 
-async def test_all_of_them_at_once(reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_all_of_them_at_once(reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     """Each in a queue of its own."""
     expected = set()
     for number, trouble in enumerate(TROUBLE.values()):
@@ -66,7 +66,7 @@ def test_every_kind_has_its_words_and_its_trouble() -> None:
     assert set(_WORDS) == set(FindingKind) == {trouble.kind for trouble in TROUBLE.values()}
 
 
-async def test_healthy_queues_have_none(either: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_healthy_queues_have_none(either: RsmqReader, client: Redis, queues: Rsmq) -> None:
     for name in ("empty", "full"):
         queues.create_queue(name, maxsize=-1)
     queues.send_messages("full", ["", "x" * 100_000, *(f"{number}" for number in range(1_500))])
@@ -83,7 +83,7 @@ async def test_healthy_queues_have_none(either: QueueReader, client: Redis, queu
 class TestWhatIsNotOurs:
     """Keys of other namespaces and other programs, which the names may look like."""
 
-    async def test_keys_of_others(self, reader: QueueReader, client: Redis) -> None:
+    async def test_keys_of_others(self, reader: RsmqReader, client: Redis) -> None:
         Rsmq(client, ns="rsmq:nested").create_queue("inner")
         Rsmq(client, ns="rsmqx").create_queue("inner")
         Rsmq(client, ns="rsmq:nested").send_message("inner", "x")
@@ -100,13 +100,13 @@ class TestWhatIsNotOurs:
         for ns in ("r*[a]?\\", "rx[a]y\\", "ra"):
             Rsmq(client, ns=ns).create_queue("q")
             client.srem(f"{ns}:QUEUES", "q")
-        reader = QueueReader(redis_url, "r*[a]?\\")
+        reader = RsmqReader(redis_url, "r*[a]?\\")
         (finding,) = await found(reader)
         await reader.aclose()
 
         assert (finding.kind, finding.queue) == (FindingKind.UNLISTED, "q")
 
-    async def test_an_id_that_looks_like_a_counter(self, either: QueueReader, client: Redis, queues: Rsmq) -> None:
+    async def test_an_id_that_looks_like_a_counter(self, either: RsmqReader, client: Redis, queues: Rsmq) -> None:
         """The message ``a…a:rc`` is legal, and no counter of ``a…a``; nor is its body a bad count of that."""
         queues.create_queue("q")
         for id in ("a" * 29, "a" * 29 + ":rc"):
@@ -120,7 +120,7 @@ class TestWhatIsNotOurs:
         assert (leaked.kind, leaked.ids) == (FindingKind.LEAKED, ("a" * 29 + ":rc",))
 
 
-async def test_an_index_that_is_none(reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_an_index_that_is_none(reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     client.delete("rsmq:QUEUES")
     client.zadd("rsmq:QUEUES", {"x": 1})
@@ -132,7 +132,7 @@ async def test_an_index_that_is_none(reader: QueueReader, client: Redis, queues:
     ]
 
 
-async def test_counts_are_exact_and_ids_a_few(reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_counts_are_exact_and_ids_a_few(reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     ids = send_old(client, "q", ["x"] * 3_000)
     client.hdel("rsmq:q:Q", *ids[:1_200])
@@ -148,7 +148,7 @@ async def test_counts_are_exact_and_ids_a_few(reader: QueueReader, client: Redis
     assert {len(finding.ids) for finding in findings.values()} == {IDS_SHOWN}
 
 
-async def test_names_and_ids_that_are_no_text(reader: QueueReader, client: Redis) -> None:
+async def test_names_and_ids_that_are_no_text(reader: RsmqReader, client: Redis) -> None:
     client.sadd("rsmq:QUEUES", b"\xff\x1b[2J")
     client.hset(b"rsmq:\xff\x1b[2J:Q", mapping={"vt": 1, "delay": 0, "maxsize": -1, b"\xfe\x00": b"\x00"})
     (finding,) = await found(reader)
@@ -156,7 +156,7 @@ async def test_names_and_ids_that_are_no_text(reader: QueueReader, client: Redis
     assert (finding.kind, finding.queue, finding.ids) == (K.UNKNOWN, "\udcff\x1b[2J", ("\udcfe\x00",))
 
 
-async def test_a_queue_that_is_not_there(reader: QueueReader, queues: Rsmq) -> None:
+async def test_a_queue_that_is_not_there(reader: RsmqReader, queues: Rsmq) -> None:
     with pytest.raises(PeekError, match="queue nope does not exist"):
         await found(reader, ["nope"])
 
@@ -195,7 +195,7 @@ class TestPermissions:
         client.srem("rsmq:QUEUES", "hidden")
         client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=[])
         client.execute_command("ACL", "SETUSER", "some", *rules)
-        reader = QueueReader(redis_url.replace("redis://", "redis://some:pw@"))
+        reader = RsmqReader(redis_url.replace("redis://", "redis://some:pw@"))
         progress = await progress_of(reader)
         await reader.aclose()
 
@@ -212,7 +212,7 @@ class TestPermissions:
             queues.create_queue(f"q{number}")
             queues.send_message(f"q{number}", "x")
         client.acl_setuser("some", enabled=True, passwords=["+pw"], keys=["*"], commands=["+@all", "-hscan"])
-        reader = QueueReader(redis_url.replace("redis://", "redis://some:pw@"))
+        reader = RsmqReader(redis_url.replace("redis://", "redis://some:pw@"))
         (sentence,) = (await progress_of(reader))[-1].unseen
         await reader.aclose()
 
@@ -221,7 +221,7 @@ class TestPermissions:
 
     async def test_nothing_at_all(self, client: Redis, redis_url: str) -> None:
         client.acl_setuser("none", enabled=True, passwords=["+pw"], keys=[], commands=["-@all", "+auth"])
-        reader = QueueReader(redis_url.replace("redis://", "redis://none:pw@"))
+        reader = RsmqReader(redis_url.replace("redis://", "redis://none:pw@"))
         with pytest.raises(PeekError, match="may not read the queues"):
             await found(reader, ["q"])
         await reader.aclose()
@@ -237,7 +237,7 @@ class TestManyQueues:
         client.sadd("rsmq:QUEUES", *(f"ghost-{number}" for number in range(self.COUNT)))
 
     async def test_many_are_looked_at_together_and_it_says_how_far_it_is(
-        self, ghosts: None, queues: Rsmq, client: Redis, reader: QueueReader
+        self, ghosts: None, queues: Rsmq, client: Redis, reader: RsmqReader
     ) -> None:
         for number in range(20):
             queues.create_queue(f"q{number}")
@@ -257,13 +257,13 @@ class TestManyQueues:
         named = dataclasses.replace(halfway, listed=0)
         assert named.words == "3,000 queues, 500/s, 0 messages and fields checked"
 
-    async def test_it_ends_after_so_many_queues(self, ghosts: None, reader: QueueReader) -> None:
+    async def test_it_ends_after_so_many_queues(self, ghosts: None, reader: RsmqReader) -> None:
         async with aclosing(audit(reader, limit=7)) as steps:
             progress = [step async for step in steps]
         assert (progress[-1].queues, progress[-1].found) == (7, 7)
         assert progress[-1].unseen == ("not everything was checked: stopped after 7 queues, as requested",)
 
-    async def test_it_ends_after_so_long(self, ghosts: None, reader: QueueReader) -> None:
+    async def test_it_ends_after_so_long(self, ghosts: None, reader: RsmqReader) -> None:
         async with aclosing(audit(reader, seconds=0.001)) as steps:
             progress = [step async for step in steps]
         assert progress[-1].queues < self.COUNT
@@ -299,7 +299,7 @@ async def _make_and_delete(client: redis.asyncio.Redis, queues: AsyncRsmq) -> No
     await queues.delete_queue("brief")
 
 
-async def test_live_traffic_is_no_trouble(either: QueueReader, redis_url: str, queues: Rsmq) -> None:
+async def test_live_traffic_is_no_trouble(either: RsmqReader, redis_url: str, queues: Rsmq) -> None:
     queues.create_queue("q")
     queues.send_messages("q", ["y"] * DEPTH)
     async with working(redis_url, _send, _send, _consume, _consume, _make_and_delete):
@@ -312,7 +312,7 @@ async def test_live_traffic_is_no_trouble(either: QueueReader, redis_url: str, q
 
 
 async def test_a_server_that_leaves_values_in(
-    reader: QueueReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+    reader: RsmqReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before Redis 7.4 an HSCAN returns bodies as well: fewer at a time, with the same outcome."""
     queues.create_queue("q")
@@ -334,7 +334,7 @@ async def test_a_server_that_leaves_values_in(
     assert max(asked) <= 250
 
 
-async def test_leaving_early_leaves_nothing_behind(reader: QueueReader, queues: Rsmq) -> None:
+async def test_leaving_early_leaves_nothing_behind(reader: RsmqReader, queues: Rsmq) -> None:
     queues.create_queue("q")
     queues.send_messages("q", ["x"] * 2_000)
     steps = audit(reader)

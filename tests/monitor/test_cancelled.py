@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.checks import LastSeen, Limit, Limits, check
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.cancelled import cancelled_at_each_turn, cancelled_at_random
 
 pytestmark = pytest.mark.slow
@@ -30,12 +30,12 @@ def queues(client: Redis) -> None:
 
 
 @pytest.fixture
-async def poller(queues: None, redis_url: str) -> AsyncIterator[LivePoller]:
-    async with aclosing(LivePoller(QueueReader(redis_url))) as opened:
+async def poller(queues: None, redis_url: str) -> AsyncIterator[RsmqPoller]:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as opened:
         yield opened
 
 
-async def test_polls(poller: LivePoller, client: Redis) -> None:
+async def test_polls(poller: RsmqPoller, client: Redis) -> None:
     async def poll(number: int) -> None:
         client.hset("rsmq:q1:Q", "totalsent", number)
         snapshot = await poller.poll()
@@ -51,7 +51,7 @@ async def test_first_polls(queues: None, redis_url: str) -> None:
     async with AsyncExitStack() as stack:
 
         async def poll(_: int) -> None:
-            poller = await stack.enter_async_context(aclosing(LivePoller(QueueReader(redis_url))))
+            poller = await stack.enter_async_context(aclosing(RsmqPoller(RsmqReader(redis_url))))
             assert len((await poller.poll()).queues) == QUEUES
 
         assert await cancelled_at_each_turn(poll) > TIMES / 4
@@ -59,7 +59,7 @@ async def test_first_polls(queues: None, redis_url: str) -> None:
 
 
 async def test_scans(queues: None, redis_url: str) -> None:
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
 
         async def scan(_: int) -> None:
             wanted = parse_filter("rc>=0")
@@ -72,7 +72,7 @@ async def test_scans(queues: None, redis_url: str) -> None:
 
 
 async def test_checks(queues: None, redis_url: str, tmp_path: Path) -> None:
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
         last_seen = LastSeen(tmp_path, reader.label, reader.ns)
 
         async def look(_: int) -> None:

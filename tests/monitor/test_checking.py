@@ -10,9 +10,9 @@ from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
-from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check, worst
-from rsmq_tui.protocol import QueueReader, Rsmq, make_id
+from rsmq_tui.protocol import Rsmq, RsmqReader, make_id
 from tests.protocol.responder import Responder
 
 Check = Callable[..., Awaitable[Checked]]
@@ -27,7 +27,7 @@ def rsmq(client: Redis) -> Rsmq:
 
 
 @pytest.fixture
-def checked(reader: QueueReader, tmp_path: Path) -> Check:
+def checked(reader: RsmqReader, tmp_path: Path) -> Check:
     """Check the test's server with those limits."""
 
     async def run(*queues: str, thresholds: Thresholds | None = None, **limits: object) -> Checked:
@@ -167,7 +167,7 @@ async def test_a_scan_of_no_more_than_the_limit_is_whole(checked: Check, rsmq: R
 
 
 async def test_stalled_takes_two_checks(
-    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
+    checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis
 ) -> None:
     for _ in range(5):
         send_old(client, "orders", age_ms=500_000)
@@ -188,16 +188,16 @@ async def test_stalled_takes_two_checks(
     assert state.path.exists()
 
 
-async def _state_ago(reader: QueueReader, folder: Path, *, ms: int) -> LastSeen:
+async def _state_ago(reader: RsmqReader, folder: Path, *, ms: int) -> LastSeen:
     state = LastSeen(folder, reader.label, reader.ns)
     state.path.unlink(missing_ok=True)
-    snapshot = await LivePoller(reader).poll()
+    snapshot = await RsmqPoller(reader).poll()
     state.update(snapshot.at_ms - ms, snapshot.queues)
     return state
 
 
 async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
-    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
+    checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis
 ) -> None:
     rsmq.create_queue("mail", vt=0)
     for name in ("orders", "mail"):
@@ -212,7 +212,7 @@ async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
 
 @pytest.mark.parametrize("lost", ["the queue", "its messages", "everything"])
 async def test_new_messages_were_not_ignored_before_they_were_sent(
-    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis, lost: str
+    checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis, lost: str
 ) -> None:
     for _ in range(3):
         send_old(client, "orders", age_ms=HOUR_MS)
@@ -231,7 +231,7 @@ async def test_new_messages_were_not_ignored_before_they_were_sent(
 
 
 async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_received(
-    checked: Check, rsmq: Rsmq, reader: QueueReader, tmp_path: Path, client: Redis
+    checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis
 ) -> None:
     client.hset("rsmq:orders:Q", "totalrecv", 7)
     send_old(client, "orders", age_ms=HOUR_MS)
@@ -253,7 +253,7 @@ async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Che
 
 
 async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
-    checked: Check, rsmq: Rsmq, client: Redis, reader: QueueReader, tmp_path: Path
+    checked: Check, rsmq: Rsmq, client: Redis, reader: RsmqReader, tmp_path: Path
 ) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
     await checked(stalled_ms=Limit(3_000, 600_000))
@@ -277,7 +277,7 @@ async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
     assert words(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
 
 
-async def test_a_state_that_cannot_be_kept_is_unknown(reader: QueueReader, rsmq: Rsmq, tmp_path: Path) -> None:
+async def test_a_state_that_cannot_be_kept_is_unknown(reader: RsmqReader, rsmq: Rsmq, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     last_seen = LastSeen(tmp_path / "file" / "check", reader.label, reader.ns)
     found = await check(reader, Limits(stalled_ms=Limit(None, 1000)), Thresholds(), last_seen)
@@ -306,7 +306,7 @@ async def test_a_namespace_without_queues_is_unknown(checked: Check) -> None:
 
 
 async def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
-    async with aclosing(QueueReader("redis://:hunter2@127.0.0.1:1")) as reader:
+    async with aclosing(RsmqReader("redis://:hunter2@127.0.0.1:1")) as reader:
         found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
     assert words(found) == [("unknown", "unreachable", None)]
     assert found.problems[0].text.startswith("connection refused; ")
@@ -315,7 +315,7 @@ async def test_a_server_that_is_not_there_is_unknown(tmp_path: Path) -> None:
 
 async def test_a_server_that_does_not_answer_ends_with_the_time_for_it(list_server: ListServer, tmp_path: Path) -> None:
     with list_server.fault("stall"):
-        async with aclosing(QueueReader(list_server.url, timeout_s=30)) as reader:
+        async with aclosing(RsmqReader(list_server.url, timeout_s=30)) as reader:
             last_seen = LastSeen(tmp_path, reader.label, "rsmq")
             found = await check(reader, Limits(timeout_s=0.2), Thresholds(), last_seen)
     assert words(found) == [("unknown", "timeout", None)]
@@ -336,7 +336,7 @@ async def test_what_was_found_before_the_time_is_over_stays(
 
 async def test_what_speaks_no_redis_is_unknown(tmp_path: Path) -> None:
     with Responder(b"HTTP/1.1 400 Bad Request") as responder:
-        async with aclosing(QueueReader(responder.url)) as reader:
+        async with aclosing(RsmqReader(responder.url)) as reader:
             found = await check(reader, Limits(), Thresholds(), LastSeen(tmp_path, reader.label, "rsmq"))
     assert words(found) == [("unknown", "unreachable", None)]
 
@@ -348,7 +348,7 @@ async def test_a_user_who_may_not_read_bodies_fields_is_told(rsmq: Rsmq, client:
         commands=["+@all", "-zscan", "-eval", "-evalsha"],
     )  # fmt: skip
     url = f"redis://bob:pw@127.0.0.1:{client.connection_pool.connection_kwargs['port']}"
-    async with aclosing(QueueReader(url)) as reader:
+    async with aclosing(RsmqReader(url)) as reader:
         last_seen = LastSeen(tmp_path, reader.label, reader.ns)
         # That scripts are refused is no problem.
         assert words(await check(reader, Limits(), Thresholds(), last_seen)) == []
@@ -369,7 +369,7 @@ async def test_a_server_that_goes_away_in_between_is_unknown(tmp_path: Path) -> 
         with Redis.from_url(server.url) as admin:
             Rsmq(admin).create_queue("orders")
             Rsmq(admin).send_messages("orders", ["x"] * 3)
-        async with aclosing(QueueReader(server.url)) as reader:
+        async with aclosing(RsmqReader(server.url)) as reader:
 
             class Stopping(LastSeen):
                 def update(self, *args: object) -> object:  # type: ignore[override] # it only passes on

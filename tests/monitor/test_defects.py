@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
 
 
@@ -18,7 +18,7 @@ async def test_a_poll_says_so_and_the_next_one_is_made(
     client: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Rsmq(client).create_queue("orders")
-    poller = LivePoller(QueueReader(redis_url))
+    poller = RsmqPoller(RsmqReader(redis_url))
     try:
         assert (await poller.poll()).link.failure is None
         with monkeypatch.context() as broken:
@@ -37,7 +37,7 @@ async def test_a_poll_says_so_and_the_next_one_is_made(
 
 async def test_the_exporter_reads_the_others(client: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Rsmq(client).create_queue("orders")
-    good, bad = (LivePoller(QueueReader(redis_url, ns)) for ns in ("rsmq", "other"))
+    good, bad = (RsmqPoller(RsmqReader(redis_url, ns)) for ns in ("rsmq", "other"))
     monkeypatch.setattr(bad, "_read", _fail)
     watches = [
         TargetPoller(Target("", "", name), poller, interval_s=9.0) for name, poller in (("good", good), ("bad", bad))

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from rsmq_tui import monitor
-from rsmq_tui.monitor import LivePoller, Source
+from rsmq_tui.monitor import RsmqPoller, Source
 from rsmq_tui.monitor.list_poller import ListPoller
 
 
@@ -32,7 +32,7 @@ def test_the_source_is_what_screens_need() -> None:
     assert {"snapshots", "wake", "set_paused", "switch", "peek", "read", "due", "aclose"} <= set(SOURCE)
 
 
-@pytest.mark.parametrize("poller", [LivePoller, ListPoller])
+@pytest.mark.parametrize("poller", [RsmqPoller, ListPoller])
 @pytest.mark.parametrize("name", SOURCE)
 def test_the_live_pollers_are_sources(name: str, poller: type) -> None:
     wanted, offered = getattr(Source, name), getattr(poller, name)

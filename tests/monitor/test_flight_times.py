@@ -9,11 +9,11 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, flight_times
 from rsmq_tui.monitor.tracking.series import MARK_MS, FlightLog, FlightTimes, QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import Sums, Trend
-from rsmq_tui.protocol import Flight, QueueReader, Rsmq, make_id
+from rsmq_tui.protocol import Flight, Rsmq, RsmqReader, make_id
 from rsmq_tui.protocol.rsmq.scripts import FLIGHTS_MAX
 from tests.protocol.keyspace import now_ms, plant
 
@@ -37,7 +37,7 @@ def _in_flight(client: redis.Redis, queue: str, times: list[tuple[int, int, int]
         client.hset(f"rsmq:{queue}:Q", mapping={f"{id}:rc": rc, f"{id}:fr": first_ms})
 
 
-async def _times(poller: LivePoller, queue: str) -> FlightTimes | None:
+async def _times(poller: RsmqPoller, queue: str) -> FlightTimes | None:
     # The state that a poll returns knows the sample of the poll before.
     await poller.poll()
     snapshot = await poller.poll()
@@ -52,7 +52,7 @@ async def test_percentiles_of_all_that_is_in_flight(redis_url: str, client: redi
     made = [(chance.randrange(100_000), chance.randrange(500_000), chance.choice((1, 1, 3))) for _ in range(number)]
     begun_ms = now_ms(client)
     _in_flight(client, "q", made)
-    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         times = await _times(poller, "q")
     late_ms = now_ms(client) - begun_ms
     assert times is not None
@@ -69,7 +69,7 @@ async def test_a_sample_of_many_is_spread_over_all_of_them(redis_url: str, clien
     Rsmq(client).create_queue("q", vt=VT_S)
     number = 1_000
     _in_flight(client, "q", [(place * 10, place * 100, 1) for place in range(number)])
-    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         times = await _times(poller, "q")
     assert times is not None
     assert times.sampled == FLIGHTS_MAX
@@ -85,7 +85,7 @@ async def test_what_is_delayed_or_ready_or_gone_has_no_times(redis_url: str, cli
     rsmq.create_queue("q", vt=VT_S)
     rsmq.send_message("q", "ready")
     rsmq.send_message("q", "delayed", delay=500)
-    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         assert await _times(poller, "q") is None
         received = rsmq.receive_message("q")
         assert received is not None
@@ -102,7 +102,7 @@ async def test_both_ways_of_reading_agree(redis_url: str, client: redis.Redis) -
     client.execute_command("ACL", "SETUSER", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting")
     found = []
     for url in (redis_url, redis_url.replace("://", "://plain:secret@")):
-        async with aclosing(QueueReader(url)) as reader:
+        async with aclosing(RsmqReader(url)) as reader:
             at_ms = now_ms(client)
             (flights,) = (await reader.rows.looks(["q"], (), at_ms, 5, 50))[2]
             found.append(flights)
@@ -116,7 +116,7 @@ async def test_queues_on_the_screen_are_sampled_in_the_next_poll(redis_url: str,
     for name in names:
         rsmq.create_queue(name, vt=VT_S)
     _in_flight(client, names[-1], [(5_000, 1_000, 1)])
-    async with aclosing(LivePoller(QueueReader(redis_url))) as poller:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         assert await _times(poller, names[-1]) is None
         poller.sample_first([names[-1], "gone"])
         assert await _times(poller, names[-1]) is not None

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, PageRequest
+from rsmq_tui.monitor import PageRequest, RsmqPoller
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 
 NAMES = {
     "ANSI": b"\x1b[2J\x1b[31mred",
@@ -40,7 +40,7 @@ def put(client: redis.Redis, raw: bytes, *, ns: bytes = b"rsmq") -> None:
 
 
 @pytest.mark.parametrize("kind", NAMES)
-async def test_a_name_is_given_back(client: redis.Redis, poller: LivePoller, kind: str) -> None:
+async def test_a_name_is_given_back(client: redis.Redis, poller: RsmqPoller, kind: str) -> None:
     raw = NAMES[kind]
     put(client, raw)
     (queue,) = (await poller.poll()).queues
@@ -53,7 +53,7 @@ async def test_a_name_is_given_back(client: redis.Redis, poller: LivePoller, kin
     assert printable(queue.name).isprintable()
 
 
-async def test_all_of_them_are_told_apart(client: redis.Redis, poller: LivePoller) -> None:
+async def test_all_of_them_are_told_apart(client: redis.Redis, poller: RsmqPoller) -> None:
     for raw in NAMES.values():
         put(client, raw)
     snapshot = await poller.poll()
@@ -64,7 +64,7 @@ async def test_all_of_them_are_told_apart(client: redis.Redis, poller: LivePolle
 
 
 @pytest.mark.parametrize("kind", ["ANSI", "NUL", "invalid UTF-8", "right to left", "empty", "colons", "emoji"])
-async def test_a_namespace_is_found_and_watched(client: redis.Redis, poller: LivePoller, kind: str) -> None:
+async def test_a_namespace_is_found_and_watched(client: redis.Redis, poller: RsmqPoller, kind: str) -> None:
     put(client, b"q", ns=NAMES[kind])
     (ns,) = (await poller.poll()).namespaces or ()
     poller.switch(ns)
@@ -74,7 +74,7 @@ async def test_a_namespace_is_found_and_watched(client: redis.Redis, poller: Liv
     assert (snapshot.ns, [queue.name for queue in snapshot.queues]) == (ns, ["q"])
 
 
-async def test_a_note_about_a_hostile_namespace_can_be_shown(client: redis.Redis, poller: LivePoller) -> None:
+async def test_a_note_about_a_hostile_namespace_can_be_shown(client: redis.Redis, poller: RsmqPoller) -> None:
     client.set(b"\x1b[31m\xff:QUEUES", "x")
     poller.switch("\x1b[31m\udcff")
     (note,) = (await poller.poll()).notes
@@ -83,7 +83,7 @@ async def test_a_note_about_a_hostile_namespace_can_be_shown(client: redis.Redis
     assert note.isprintable()
 
 
-async def test_what_a_hostile_queue_is_blamed_for_can_be_shown(client: redis.Redis, poller: LivePoller) -> None:
+async def test_what_a_hostile_queue_is_blamed_for_can_be_shown(client: redis.Redis, poller: RsmqPoller) -> None:
     evil = b"\x1b[31m\x00\xff\xe2\x80\xae"
     for name, field in ((b"vt", b"vt"), (b"delay", b"delay"), (b"created", b"created"), (b"sent", b"totalsent")):
         put(client, name)
@@ -102,7 +102,7 @@ async def test_any_bytes_are_a_name(server: EmbeddedServer, names: set[bytes]) -
     with redis.Redis.from_url(server.url) as client:
         client.delete("any:QUEUES")
         client.sadd("any:QUEUES", *names)
-    async with aclosing(QueueReader(server.url, "any")) as reader:
-        snapshot = await LivePoller(reader).poll()
+    async with aclosing(RsmqReader(server.url, "any")) as reader:
+        snapshot = await RsmqPoller(reader).poll()
 
     assert [queue.name.encode("utf-8", "surrogateescape") for queue in snapshot.queues] == sorted(names)

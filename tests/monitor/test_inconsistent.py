@@ -9,16 +9,16 @@ import redis
 
 from rsmq_tui.monitor import (
     Drain,
-    LivePoller,
     PageRequest,
     PeekError,
     QueueState,
+    RsmqPoller,
     Snapshot,
     Thresholds,
     Verdict,
     reason,
 )
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.protocol.keyspace import now_ms, plant
 
 ID = "x" * 32
@@ -143,8 +143,8 @@ def users(client: redis.Redis) -> None:
 
 
 async def one_poll(url: str) -> Snapshot:
-    async with aclosing(QueueReader(url)) as reader:
-        return await LivePoller(reader).poll()
+    async with aclosing(RsmqReader(url)) as reader:
+        return await RsmqPoller(reader).poll()
 
 
 def without_ages(queue: QueueState) -> QueueState:
@@ -181,7 +181,7 @@ async def test_all_of_them_at_once(client: redis.Redis, users: None, redis_url: 
 
 
 @pytest.mark.parametrize("name", [*BROKEN, *READABLE])
-async def test_each_can_be_looked_into_or_says_why_not(client: redis.Redis, poller: LivePoller, name: str) -> None:
+async def test_each_can_be_looked_into_or_says_why_not(client: redis.Redis, poller: RsmqPoller, name: str) -> None:
     make = {**BROKEN, **READABLE}[name][0]
     make(client, name)
     if name in {"wrong-hash", "wrong-zset", "galadd", "QUEUES"}:
@@ -196,7 +196,7 @@ async def test_each_can_be_looked_into_or_says_why_not(client: redis.Redis, poll
     assert (await poller.read(name, ID)).id == ID
 
 
-async def test_a_queue_may_break_and_be_mended_while_it_is_watched(client: redis.Redis, poller: LivePoller) -> None:
+async def test_a_queue_may_break_and_be_mended_while_it_is_watched(client: redis.Redis, poller: RsmqPoller) -> None:
     healthy(client, "q")
     before = (await poller.poll()).queues[0]
     saved = client.dump("rsmq:q:Q")
@@ -211,7 +211,7 @@ async def test_a_queue_may_break_and_be_mended_while_it_is_watched(client: redis
     assert without_ages(mended) == without_ages(before)
 
 
-async def test_a_queue_may_be_deleted_between_the_index_and_its_row(client: redis.Redis, reader: QueueReader) -> None:
+async def test_a_queue_may_be_deleted_between_the_index_and_its_row(client: redis.Redis, reader: RsmqReader) -> None:
     for name in HEALTHY:
         healthy(client, name)
     index = await reader.rows.index()

@@ -11,15 +11,15 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
-from rsmq_tui.monitor import LivePoller, PageRequest, PeekError, Snapshot
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import PageRequest, PeekError, RsmqPoller, Snapshot
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.protocol.keyspace import plant
 from tests.protocol.responder import Responder
 
 
 @asynccontextmanager
-async def polling(url: str, *, timeout_s: float = 5.0) -> AsyncIterator[LivePoller]:
-    poller = LivePoller(QueueReader(url, timeout_s=timeout_s))
+async def polling(url: str, *, timeout_s: float = 5.0) -> AsyncIterator[RsmqPoller]:
+    poller = RsmqPoller(RsmqReader(url, timeout_s=timeout_s))
     try:
         yield poller
     finally:
@@ -196,7 +196,7 @@ def beside(server: EmbeddedServer, work: Callable[[redis.Redis], object]) -> Ite
         thread.join()
 
 
-async def first_failure(poller: LivePoller, cause: threading.Thread) -> Snapshot:
+async def first_failure(poller: RsmqPoller, cause: threading.Thread) -> Snapshot:
     while (snapshot := await poller.poll()).link.failure is None:
         assert cause.is_alive()
     return snapshot
@@ -235,7 +235,7 @@ def one_message() -> Iterator[tuple[EmbeddedServer, redis.Redis]]:
         yield server, admin
 
 
-async def _check_is_read(poller: LivePoller) -> None:
+async def _check_is_read(poller: RsmqPoller) -> None:
     """Check that the one queue is, with its one message."""
     snapshot = await poller.poll()
     page = await poller.peek(PageRequest("q"))

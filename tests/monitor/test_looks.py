@@ -6,9 +6,9 @@ from contextlib import aclosing
 import pytest
 from redis import Redis
 
-from rsmq_tui.monitor import LivePoller, QueueState, Thresholds, Verdict, outlook, reason
+from rsmq_tui.monitor import QueueState, RsmqPoller, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.tracking.sampler import WALK_MESSAGES
-from rsmq_tui.protocol import MessagePage, PageLook, QueueReader, Rsmq
+from rsmq_tui.protocol import MessagePage, PageLook, Rsmq, RsmqReader
 from tests.protocol.keyspace import now_ms, plant
 
 pytestmark = pytest.mark.slow
@@ -24,11 +24,11 @@ def id_of(number: int) -> str:
 
 
 @pytest.fixture(params=USERS)
-async def poller(request: pytest.FixtureRequest, client: Redis, redis_url: str) -> AsyncIterator[LivePoller]:
+async def poller(request: pytest.FixtureRequest, client: Redis, redis_url: str) -> AsyncIterator[RsmqPoller]:
     """A poller that runs scripts, and one that may not."""
     client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
-    async with aclosing(QueueReader(redis_url.replace("redis://", f"redis://{request.param}"))) as reader:
-        yield LivePoller(reader)
+    async with aclosing(RsmqReader(redis_url.replace("redis://", f"redis://{request.param}"))) as reader:
+        yield RsmqPoller(reader)
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def crowded(client: Redis) -> int:
     return at_ms
 
 
-async def polled(poller: LivePoller, times: int) -> list[QueueState]:
+async def polled(poller: RsmqPoller, times: int) -> list[QueueState]:
     """Poll so often; return what each poll says of the one queue."""
     return [(await poller.poll()).queues[0] for _ in range(times)]
 
 
 async def test_one_that_comes_back_is_found_in_the_middle_of_two_thousand(
-    client: Redis, crowded: int, poller: LivePoller
+    client: Redis, crowded: int, poller: RsmqPoller
 ) -> None:
     client.hset("rsmq:q:Q", f"{id_of(MIDDLE)}:rc", 9)
     states = await polled(poller, DEPTH // WALK_MESSAGES + 2)
@@ -65,7 +65,7 @@ async def test_one_that_comes_back_is_found_in_the_middle_of_two_thousand(
     )
 
 
-async def test_it_is_forgotten_when_a_later_walk_finds_none(client: Redis, crowded: int, poller: LivePoller) -> None:
+async def test_it_is_forgotten_when_a_later_walk_finds_none(client: Redis, crowded: int, poller: RsmqPoller) -> None:
     client.hset("rsmq:q:Q", f"{id_of(MIDDLE)}:rc", 9)
     walk = DEPTH // WALK_MESSAGES
     assert (await polled(poller, walk + 2))[-1].poison == 1
@@ -75,7 +75,7 @@ async def test_it_is_forgotten_when_a_later_walk_finds_none(client: Redis, crowd
 
 
 async def test_after_a_change_of_this_program_a_queue_is_walked_first(
-    client: Redis, crowded: int, poller: LivePoller
+    client: Redis, crowded: int, poller: RsmqPoller
 ) -> None:
     for number in range(6):
         Rsmq(client).create_queue(f"other{number}")
@@ -104,7 +104,7 @@ async def test_after_a_change_of_this_program_a_queue_is_walked_first(
 
 
 async def test_a_first_message_without_a_body_is_told_by_the_first_poll(
-    client: Redis, crowded: int, poller: LivePoller
+    client: Redis, crowded: int, poller: RsmqPoller
 ) -> None:
     client.hdel("rsmq:q:Q", id_of(0))
     (state,) = await polled(poller, 1)
@@ -113,7 +113,7 @@ async def test_a_first_message_without_a_body_is_told_by_the_first_poll(
     assert reason(state, crowded, Thresholds()) == outlook(state, crowded) == NO_BODY
 
 
-async def test_one_without_a_body_is_found_in_the_middle(client: Redis, crowded: int, poller: LivePoller) -> None:
+async def test_one_without_a_body_is_found_in_the_middle(client: Redis, crowded: int, poller: RsmqPoller) -> None:
     client.hdel("rsmq:q:Q", id_of(MIDDLE))
     states = await polled(poller, DEPTH // WALK_MESSAGES + 2)
 
@@ -121,7 +121,7 @@ async def test_one_without_a_body_is_found_in_the_middle(client: Redis, crowded:
     assert (states[-1].verdict, states[-1].broken, states[-1].missing) == (Verdict.BROKEN, NO_BODY, 1)
 
 
-async def test_a_queue_is_whole_again_once_the_body_is(client: Redis, crowded: int, poller: LivePoller) -> None:
+async def test_a_queue_is_whole_again_once_the_body_is(client: Redis, crowded: int, poller: RsmqPoller) -> None:
     client.hdel("rsmq:q:Q", id_of(0))
     walk = DEPTH // WALK_MESSAGES
     assert (await polled(poller, walk + 2))[-1].verdict is Verdict.BROKEN
@@ -131,7 +131,7 @@ async def test_a_queue_is_whole_again_once_the_body_is(client: Redis, crowded: i
 
 
 async def test_a_first_message_without_a_body_is_not_forgotten_while_it_is_hidden(
-    client: Redis, poller: LivePoller
+    client: Redis, poller: RsmqPoller
 ) -> None:
     queues = Rsmq(client)
     queues.create_queue("q", vt=900)
@@ -145,7 +145,7 @@ async def test_a_first_message_without_a_body_is_not_forgotten_while_it_is_hidde
 
 
 async def test_a_message_that_moves_back_during_a_walk_counts_once(
-    client: Redis, crowded: int, poller: LivePoller
+    client: Redis, crowded: int, poller: RsmqPoller
 ) -> None:
     client.hset("rsmq:q:Q", f"{id_of(0)}:rc", 9)
     await polled(poller, 4)
@@ -154,7 +154,7 @@ async def test_a_message_that_moves_back_during_a_walk_counts_once(
     assert {state.poison for state in await polled(poller, 30)} == {1}
 
 
-async def test_a_quiet_queue_is_walked_through_once(client: Redis, crowded: int, poller: LivePoller) -> None:
+async def test_a_quiet_queue_is_walked_through_once(client: Redis, crowded: int, poller: RsmqPoller) -> None:
     await polled(poller, DEPTH // WALK_MESSAGES + 2)
     client.config_resetstat()
     await polled(poller, 20)
@@ -165,7 +165,7 @@ async def test_a_quiet_queue_is_walked_through_once(client: Redis, crowded: int,
     )
 
 
-async def test_each_poll_looks_at_a_bounded_number_of_messages(client: Redis, crowded: int, poller: LivePoller) -> None:
+async def test_each_poll_looks_at_a_bounded_number_of_messages(client: Redis, crowded: int, poller: RsmqPoller) -> None:
     for number in range(100):
         Rsmq(client).create_queue(f"more{number:02d}")
         Rsmq(client).send_messages(f"more{number:02d}", ["x"] * 30)
@@ -180,7 +180,7 @@ async def test_each_poll_looks_at_a_bounded_number_of_messages(client: Redis, cr
 class TestPages:
     async def pages(self, client: Redis, redis_url: str, user: str, *pages: MessagePage) -> list[PageLook]:
         client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
-        async with aclosing(QueueReader(redis_url.replace("redis://", f"redis://{user}"))) as reader:
+        async with aclosing(RsmqReader(redis_url.replace("redis://", f"redis://{user}"))) as reader:
             return (await reader.rows.looks((), pages, 0, 5, 0))[1]
 
     async def test_go_on_behind_a_message(self, client: Redis, redis_url: str, crowded: int, user: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, QueueState, Totals, Verdict
-from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
+from rsmq_tui.monitor import QueueState, RsmqPoller, Totals, Verdict
+from rsmq_tui.protocol import Rsmq, RsmqError, RsmqReader
 from rsmq_tui.protocol.polling import FULL_EVERY
 from tests.monitor.rows import Flow, Scripted
 
@@ -88,10 +88,10 @@ def crowd(client: redis.Redis) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_every_snapshot_is_that_of_a_full_reading(
-    client: redis.Redis, redis_url: str, reader: QueueReader, crowd: list[str], seed: int
+    client: redis.Redis, redis_url: str, reader: RsmqReader, crowd: list[str], seed: int
 ) -> None:
     rng = random.Random(seed)
-    queues, poller = Rsmq(client), LivePoller(reader)
+    queues, poller = Rsmq(client), RsmqPoller(reader)
     names = [*(f"q{number}" for number in range(6)), *rng.sample(crowd, 6)]
     await poller.poll()
     for step in range(STEPS):
@@ -100,8 +100,8 @@ async def test_every_snapshot_is_that_of_a_full_reading(
             with suppress(RsmqError, redis.ResponseError):
                 EVENTS[rng.choice(sorted(EVENTS))](client, queues, rng.choice(names), step)
         ours = await poller.poll()
-        async with aclosing(QueueReader(redis_url)) as fresh:
-            full = await LivePoller(fresh).poll()
+        async with aclosing(RsmqReader(redis_url)) as fresh:
+            full = await RsmqPoller(fresh).poll()
 
         assert ours.link.failure is None
         assert [read_in_full(state) for state in ours.queues] == [read_in_full(state) for state in full.queues], step

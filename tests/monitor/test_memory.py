@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, Thresholds, Verdict
+from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
 from rsmq_tui.monitor.tracking.sampler import Moment
 from rsmq_tui.monitor.tracking.trend import Sums
-from rsmq_tui.protocol import Flight, QueueReader, Rsmq
+from rsmq_tui.protocol import Flight, Rsmq, RsmqReader
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.memories import MOMENT, began, run
 from tests.monitor.rows import START_MS, Flow, Scripted
@@ -616,7 +616,7 @@ class TestPollers:
         queues.send_message("q", "x")
         seen = []
         for polls in (2, 5, 8):
-            async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+            async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
                 seen += [await poller.poll(), await poller.poll()]
                 assert len(seen[-1].trend.totals) == polls
 
@@ -628,7 +628,7 @@ class TestPollers:
     ) -> None:
         for ns in ("rsmq", "other"):
             Rsmq(client, ns).create_queue(f"of-{ns}")
-        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
             await poller.poll()
             poller.switch("other")
             other = await poller.poll()
@@ -643,7 +643,7 @@ class TestPollers:
     ) -> None:
         Rsmq(client).create_queue("q")
         spoil(memory_of("rsmq").path)
-        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
             (note,) = (await poller.poll()).notes
             assert len((await poller.poll()).trend.totals) == 2
 
@@ -653,11 +653,11 @@ class TestPollers:
         self, client: redis.Redis, redis_url: str, memory_of: Callable[[str], Memory]
     ) -> None:
         Rsmq(client).create_queue("q")
-        async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
             await poller.poll()
         client.acl_setuser("default", enabled=True, nopass=True, commands=["-smembers"])
         try:
-            async with aclosing(LivePoller(QueueReader(redis_url), memory_of=memory_of)) as poller:
+            async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
                 assert (await poller.poll()).link.failure is not None
                 client.acl_setuser("default", enabled=True, nopass=True, commands=["+smembers"])
                 assert len((await poller.poll()).trend.totals) == 3

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, MessageRow, MessageState, PageRequest, PeekError
-from rsmq_tui.protocol import Anchor, QueueReader, Rsmq
+from rsmq_tui.monitor import MessageRow, MessageState, PageRequest, PeekError, RsmqPoller
+from rsmq_tui.protocol import Anchor, Rsmq, RsmqReader
 from tests.protocol.keyspace import now_ms, plant
 
 WRONG_TYPE = r"^A key of this queue holds another type of value$"
@@ -21,7 +21,7 @@ def queues(client: redis.Redis) -> Rsmq:
 
 
 class TestStates:
-    async def test_of_canonical_messages(self, queues: Rsmq, poller: LivePoller) -> None:
+    async def test_of_canonical_messages(self, queues: Rsmq, poller: RsmqPoller) -> None:
         queues.send_message("q", "received")
         received = queues.receive_message("q", vt=60)
         ready = queues.send_message("q", "ready")
@@ -36,7 +36,7 @@ class TestStates:
         ]
         assert (page.depth, page.ready, page.start) == (3, 1, 0)
 
-    async def test_a_message_that_came_back_is_ready(self, queues: Rsmq, poller: LivePoller) -> None:
+    async def test_a_message_that_came_back_is_ready(self, queues: Rsmq, poller: RsmqPoller) -> None:
         queues.send_message("q", "x")
         queues.receive_message("q", vt=0)
         (row,) = (await poller.peek(PageRequest("q"))).rows
@@ -57,7 +57,7 @@ class TestStates:
         ],
     )
     async def test_of_odd_scores(
-        self, client: redis.Redis, poller: LivePoller, score: Any, rc: int, state: MessageState, due_ms: float | None
+        self, client: redis.Redis, poller: RsmqPoller, score: Any, rc: int, state: MessageState, due_ms: float | None
     ) -> None:
         plant(client, "q", "x" * 32, due_ms=score, body="x", rc=rc)
         (row,) = (await poller.peek(PageRequest("q"))).rows
@@ -68,7 +68,7 @@ class TestStates:
         assert [state.value for state in MessageState] == ["ready", "in flight", "delayed", "expired", "no lease"]
 
 
-async def test_a_row_says_all_there_is(queues: Rsmq, poller: LivePoller, client: redis.Redis) -> None:
+async def test_a_row_says_all_there_is(queues: Rsmq, poller: RsmqPoller, client: redis.Redis) -> None:
     before_ms = now_ms(client)
     identity = queues.send_message("q", "hello")
     received = queues.receive_message("q", vt=60)
@@ -94,7 +94,7 @@ async def test_a_row_says_all_there_is(queues: Rsmq, poller: LivePoller, client:
     assert row.anchor == Anchor(row.score, identity)
 
 
-async def test_a_missing_body_is_none_and_an_empty_one_is_not(client: redis.Redis, poller: LivePoller) -> None:
+async def test_a_missing_body_is_none_and_an_empty_one_is_not(client: redis.Redis, poller: RsmqPoller) -> None:
     plant(client, "q", "a" * 32, due_ms=1)
     plant(client, "q", "b" * 32, due_ms=2, body="")
     rows = (await poller.peek(PageRequest("q"))).rows
@@ -102,7 +102,7 @@ async def test_a_missing_body_is_none_and_an_empty_one_is_not(client: redis.Redi
     assert [(row.preview, row.size) for row in rows] == [(None, 0), (b"", 0)]
 
 
-async def test_a_long_body_has_a_size_and_may_have_no_preview(client: redis.Redis, poller: LivePoller) -> None:
+async def test_a_long_body_has_a_size_and_may_have_no_preview(client: redis.Redis, poller: RsmqPoller) -> None:
     plant(client, "q", "a" * 32, due_ms=1, body=b"[" + b"x" * 999_999)
     plant(client, "q", "b" * 32, due_ms=2, body=b"x" * 2_000_000)
     first, second = (await poller.peek(PageRequest("q"))).rows
@@ -139,13 +139,13 @@ class TestEnds:
             (PageRequest("nowhere", "hidden", "last"), True, True),
         ],
     )
-    async def test_are_known(self, poller: LivePoller, request_: PageRequest, is_first: bool, is_last: bool) -> None:
+    async def test_are_known(self, poller: RsmqPoller, request_: PageRequest, is_first: bool, is_last: bool) -> None:
         page = await poller.peek(request_)
 
         assert (page.is_first, page.is_last) == (is_first, is_last)
         assert page.request is request_
 
-    async def test_are_reached_by_walking(self, poller: LivePoller) -> None:
+    async def test_are_reached_by_walking(self, poller: RsmqPoller) -> None:
         page = await poller.peek(PageRequest("q", count=4))
         seen = [row.id[0] for row in page.rows]
         while not page.is_last:
@@ -156,7 +156,7 @@ class TestEnds:
 
 
 class TestOneMessage:
-    async def test_whole(self, queues: Rsmq, poller: LivePoller) -> None:
+    async def test_whole(self, queues: Rsmq, poller: RsmqPoller) -> None:
         identity = queues.send_message("q", "x" * 500)
         (row,) = (await poller.peek(PageRequest("q"))).rows
         view = await poller.read("q", identity)
@@ -166,14 +166,14 @@ class TestOneMessage:
         assert (view.row.id, view.row.score, view.row.state) == (row.id, row.score, row.state)
         assert view.at_ms >= row.sent_ms if row.sent_ms else False
 
-    async def test_that_was_deleted(self, queues: Rsmq, poller: LivePoller) -> None:
+    async def test_that_was_deleted(self, queues: Rsmq, poller: RsmqPoller) -> None:
         identity = queues.send_message("q", "x")
         queues.delete_message("q", identity)
         view = await poller.read("q", identity)
 
         assert (view.row, view.body, view.size) == (None, None, 0)
 
-    async def test_of_a_queue_that_was_deleted(self, queues: Rsmq, poller: LivePoller) -> None:
+    async def test_of_a_queue_that_was_deleted(self, queues: Rsmq, poller: RsmqPoller) -> None:
         identity = queues.send_message("q", "x")
         queues.delete_queue("q")
 
@@ -181,7 +181,7 @@ class TestOneMessage:
         assert (await poller.peek(PageRequest("q"))).rows == ()
         assert {count for _, count in await poller.due("q", 0)} == {0}
 
-    async def test_without_a_body(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_without_a_body(self, client: redis.Redis, poller: RsmqPoller) -> None:
         plant(client, "q", "a" * 32, due_ms=1, rc=3)
         view = await poller.read("q", "a" * 32)
 
@@ -189,7 +189,7 @@ class TestOneMessage:
         assert (view.row.rc, view.row.preview, view.body) == (3, None, None)
 
 
-async def test_due_counts_have_labels(client: redis.Redis, poller: LivePoller) -> None:
+async def test_due_counts_have_labels(client: redis.Redis, poller: RsmqPoller) -> None:
     at_ms = 1_750_000_000_000
     due_ms = [-5, 0, 1, 10_000, 10_001, 60_000, 600_000, 3_600_000, 3_600_001, 10**15]
     for number, after_ms in enumerate(due_ms):
@@ -213,8 +213,8 @@ async def test_wrong_types_are_told_in_words(client: redis.Redis, redis_url: str
     client.delete(key)
     client.set(key, "x")
     url = redis_url.replace("redis://", "redis://plain:x@") if plainly else redis_url
-    async with aclosing(QueueReader(url)) as reader:
-        poller = LivePoller(reader)
+    async with aclosing(RsmqReader(url)) as reader:
+        poller = RsmqPoller(reader)
         with pytest.raises(PeekError, match=WRONG_TYPE):
             await poller.peek(PageRequest("q"))
         with pytest.raises(PeekError, match=WRONG_TYPE):
@@ -224,7 +224,7 @@ async def test_wrong_types_are_told_in_words(client: redis.Redis, redis_url: str
                 await poller.due("q", 0)
 
 
-async def test_looks_go_to_the_namespace_that_is_watched(client: redis.Redis, poller: LivePoller) -> None:
+async def test_looks_go_to_the_namespace_that_is_watched(client: redis.Redis, poller: RsmqPoller) -> None:
     for ns in ("rsmq", "other"):
         Rsmq(client, ns).create_queue("q")
         Rsmq(client, ns).send_message("q", ns)

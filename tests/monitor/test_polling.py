@@ -7,13 +7,13 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate, Timer, give_up, next_of
 
 
 @pytest.fixture
-async def snapshots(poller: LivePoller) -> AsyncIterator[AsyncIterator[Snapshot]]:
+async def snapshots(poller: RsmqPoller) -> AsyncIterator[AsyncIterator[Snapshot]]:
     async with aclosing(poller.snapshots()) as stream:
         yield stream
 
@@ -27,15 +27,15 @@ async def test_it_waits_the_interval_after_each_poll(
     assert [snapshot.link.fresh_at_s for snapshot in seen] == [1000.0, 1001.0, 1002.0, 1003.0]
 
 
-async def test_the_interval_is_a_setting(reader: QueueReader, timer: Timer) -> None:
-    async with aclosing(LivePoller(reader, interval_s=0.2).snapshots()) as stream:
+async def test_the_interval_is_a_setting(reader: RsmqReader, timer: Timer) -> None:
+    async with aclosing(RsmqPoller(reader, interval_s=0.2).snapshots()) as stream:
         assert (await anext(stream)).interval_s == 0.2
         await anext(stream)
 
     assert timer.waits_s == [0.2]
 
 
-async def test_polls_never_overlap(poller: LivePoller, monkeypatch: pytest.MonkeyPatch, timer: Timer) -> None:
+async def test_polls_never_overlap(poller: RsmqPoller, monkeypatch: pytest.MonkeyPatch, timer: Timer) -> None:
     gate = Gate(monkeypatch)
     async with aclosing(poller.snapshots()) as stream:
         for _ in range(5):
@@ -52,9 +52,9 @@ async def test_polls_never_overlap(poller: LivePoller, monkeypatch: pytest.Monke
     assert gate.most_under_way == 1
 
 
-async def test_many_wakes_during_a_poll_are_one_more_poll(reader: QueueReader, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_wakes_during_a_poll_are_one_more_poll(reader: RsmqReader, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    poller = LivePoller(reader, interval_s=1e9)
+    poller = RsmqPoller(reader, interval_s=1e9)
     async with aclosing(poller.snapshots()) as stream:
         coming = next_of(stream)
         await gate.next_poll()
@@ -70,8 +70,8 @@ async def test_many_wakes_during_a_poll_are_one_more_poll(reader: QueueReader, m
         await give_up(after)
 
 
-async def test_a_wake_ends_the_wait(reader: QueueReader, client: redis.Redis, gate: Gate) -> None:
-    poller = LivePoller(reader, interval_s=1e9)
+async def test_a_wake_ends_the_wait(reader: RsmqReader, client: redis.Redis, gate: Gate) -> None:
+    poller = RsmqPoller(reader, interval_s=1e9)
     async with aclosing(poller.snapshots()) as stream:
         await anext(stream)
         coming = next_of(stream)
@@ -82,7 +82,7 @@ async def test_a_wake_ends_the_wait(reader: QueueReader, client: redis.Redis, ga
         assert [queue.name for queue in (await coming).queues] == ["q"]
 
 
-async def test_a_wake_before_the_first_poll_is_that_poll(poller: LivePoller, timer: Timer) -> None:
+async def test_a_wake_before_the_first_poll_is_that_poll(poller: RsmqPoller, timer: Timer) -> None:
     poller.wake()
     async with aclosing(poller.snapshots()) as stream:
         await anext(stream)
@@ -93,7 +93,7 @@ async def test_a_wake_before_the_first_poll_is_that_poll(poller: LivePoller, tim
 
 class TestPaused:
     async def test_it_says_so_and_then_asks_for_no_time(
-        self, poller: LivePoller, snapshots: AsyncIterator[Snapshot], timer: Timer, gate: Gate
+        self, poller: RsmqPoller, snapshots: AsyncIterator[Snapshot], timer: Timer, gate: Gate
     ) -> None:
         assert not (await anext(snapshots)).paused
         poller.set_paused(True)
@@ -109,7 +109,7 @@ class TestPaused:
         assert len(timer.waits_s) == len(waits_s) + 1
 
     async def test_a_wake_still_polls_once(
-        self, client: redis.Redis, poller: LivePoller, snapshots: AsyncIterator[Snapshot], gate: Gate
+        self, client: redis.Redis, poller: RsmqPoller, snapshots: AsyncIterator[Snapshot], gate: Gate
     ) -> None:
         poller.set_paused(True)
         assert (await anext(snapshots)).paused
@@ -125,7 +125,7 @@ class TestPaused:
         await give_up(after)
 
     async def test_pausing_during_a_poll_holds_from_that_poll_on(
-        self, poller: LivePoller, monkeypatch: pytest.MonkeyPatch
+        self, poller: RsmqPoller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         gate = Gate(monkeypatch)
         async with aclosing(poller.snapshots()) as stream:
@@ -148,7 +148,7 @@ class TestAnotherNamespace:
             Rsmq(client, ns).create_queue(queue)
             Rsmq(client, ns).send_message(queue, "x")
 
-    async def test_is_watched_from_the_next_poll_on(self, poller: LivePoller) -> None:
+    async def test_is_watched_from_the_next_poll_on(self, poller: RsmqPoller) -> None:
         before = await poller.poll()
         poller.switch("other")
         after = await poller.poll()
@@ -156,8 +156,8 @@ class TestAnotherNamespace:
         assert (before.ns, after.ns) == ("rsmq", "other")
         assert [queue.name for queue in after.queues] == ["new"]
 
-    async def test_wakes_the_loop(self, reader: QueueReader, gate: Gate) -> None:
-        poller = LivePoller(reader, interval_s=1e9)
+    async def test_wakes_the_loop(self, reader: RsmqReader, gate: Gate) -> None:
+        poller = RsmqPoller(reader, interval_s=1e9)
         async with aclosing(poller.snapshots()) as stream:
             await anext(stream)
             coming = next_of(stream)
@@ -166,7 +166,7 @@ class TestAnotherNamespace:
 
             assert (await coming).ns == "other"
 
-    async def test_shares_nothing_with_the_old_one(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_shares_nothing_with_the_old_one(self, client: redis.Redis, poller: RsmqPoller) -> None:
         Rsmq(client, "other").create_queue("old")
         for _ in range(3):
             old = await poller.poll()
@@ -179,7 +179,7 @@ class TestAnotherNamespace:
         assert len(new.trend.totals) == 1
         assert len(old.trend.totals) == 3
 
-    async def test_drops_the_reply_that_is_under_way(self, poller: LivePoller, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_drops_the_reply_that_is_under_way(self, poller: RsmqPoller, monkeypatch: pytest.MonkeyPatch) -> None:
         gate = Gate(monkeypatch)
         coming = asyncio.create_task(poller.poll())
         await gate.next_poll()
@@ -195,8 +195,8 @@ class TestAnotherNamespace:
         client.acl_setuser(
             "narrow", enabled=True, passwords=["+x"], keys=["rsmq:*"], commands=["+@all"], reset_keys=True
         )
-        async with aclosing(QueueReader(redis_url.replace("redis://", "redis://narrow:x@"))) as reader:
-            poller = LivePoller(reader)
+        async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://narrow:x@"))) as reader:
+            poller = RsmqPoller(reader)
             assert len((await poller.poll()).queues) == 1
             poller.switch("other")
             snapshot = await poller.poll()

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, MessageState, PeekError
+from rsmq_tui.monitor import MessageState, PeekError, RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
+from rsmq_tui.protocol import ListQueue, Rsmq, RsmqReader
 from rsmq_tui.protocol.lists.naming import ItemId, ItemPlace, ListNames, item_sha
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -26,9 +26,9 @@ def url(request: pytest.FixtureRequest, client: redis.Redis, redis_url: str) -> 
 
 
 @pytest.fixture
-async def reader(url: str, client: redis.Redis) -> AsyncIterator[QueueReader]:
+async def reader(url: str, client: redis.Redis) -> AsyncIterator[RsmqReader]:
     Rsmq(client).create_queue("q")
-    async with aclosing(QueueReader(url)) as opened:
+    async with aclosing(RsmqReader(url)) as opened:
         yield opened
     client.acl_deluser("plain")
 
@@ -44,12 +44,12 @@ def item_id(place: ItemPlace, position: int, item: bytes) -> str:
     return str(ItemId(place, position, item_sha(item)))
 
 
-def _received(reader: QueueReader | ListReader) -> int:
+def _received(reader: RsmqReader | ListReader) -> int:
     return reader.traffic.bytes_received
 
 
-async def test_a_message_from_its_sending_to_its_end(client: redis.Redis, reader: QueueReader) -> None:
-    poller, rsmq = LivePoller(reader), Rsmq(client)
+async def test_a_message_from_its_sending_to_its_end(client: redis.Redis, reader: RsmqReader) -> None:
+    poller, rsmq = RsmqPoller(reader), Rsmq(client)
     id = rsmq.send_message("q", BODY.decode())
     known = await poller.read("q", id)
     before = _received(reader)
@@ -63,16 +63,16 @@ async def test_a_message_from_its_sending_to_its_end(client: redis.Redis, reader
     assert _received(reader) - before < len(BODY) + 1_000
 
 
-async def test_a_body_of_another_length_is_read(client: redis.Redis, reader: QueueReader) -> None:
-    poller = LivePoller(reader)
+async def test_a_body_of_another_length_is_read(client: redis.Redis, reader: RsmqReader) -> None:
+    poller = RsmqPoller(reader)
     id = Rsmq(client).send_message("q", "short")
     known = await poller.read("q", id)
     client.hset("rsmq:q:Q", id, "much longer")
     assert (await poller.read_again("q", known)).body == b"much longer"
 
 
-async def test_a_wrong_type_is_told(client: redis.Redis, reader: QueueReader) -> None:
-    poller = LivePoller(reader)
+async def test_a_wrong_type_is_told(client: redis.Redis, reader: RsmqReader) -> None:
+    poller = RsmqPoller(reader)
     known = await poller.read("q", Rsmq(client).send_message("q", "x"))
     client.delete("rsmq:q")
     client.set("rsmq:q", "x")
@@ -95,7 +95,7 @@ async def test_an_item_wherever_it_is_now(client: redis.Redis, lists: ListReader
 
 
 async def test_a_long_body_is_read_when_it_is_asked_for(
-    client: redis.Redis, reader: QueueReader, lists: ListReader, monkeypatch: pytest.MonkeyPatch
+    client: redis.Redis, reader: RsmqReader, lists: ListReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind in ("rsmq", "lists"):
         monkeypatch.setattr(f"rsmq_tui.protocol.{kind}.pages.BODY_BYTES_MAX", len(BODY) - 1)
@@ -103,7 +103,7 @@ async def test_a_long_body_is_read_when_it_is_asked_for(
     jobs.push(b"first", BODY, BODY + b"another", b"last")
     places = {"q": Rsmq(client).send_message("q", BODY.decode()), QUEUE: item_id("queue", 1, BODY)}
     for queue, id in places.items():
-        poller = ListPoller(lists) if queue == QUEUE else LivePoller(reader)
+        poller = ListPoller(lists) if queue == QUEUE else RsmqPoller(reader)
         known = await poller.read(queue, id)
         assert (known.body, known.size) == (None, len(BODY))
         # An item moves.
@@ -120,8 +120,8 @@ async def test_what_is_read_between_two_polls_is_part_of_their_cost(client: redi
     rsmq = Rsmq(client)
     rsmq.create_queue("q")
     id = rsmq.send_message("q", "x")
-    async with aclosing(QueueReader(redis_url)) as reader:
-        poller = LivePoller(reader)
+    async with aclosing(RsmqReader(redis_url)) as reader:
+        poller = RsmqPoller(reader)
         known = await poller.read("q", id)
         # The messages of a queue are looked at only once, as long as nothing changes.
         for _ in range(3):

@@ -12,8 +12,8 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.detector import QueueDetector
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate, Timer, next_of
 
 
@@ -31,8 +31,8 @@ def own_server() -> Iterator[EmbeddedServer]:
 
 
 @pytest.fixture
-async def poller(own_server: EmbeddedServer, clock: FakeClock) -> AsyncIterator[LivePoller]:
-    poller = LivePoller(QueueReader(own_server.url), clock=clock)
+async def poller(own_server: EmbeddedServer, clock: FakeClock) -> AsyncIterator[RsmqPoller]:
+    poller = RsmqPoller(RsmqReader(own_server.url), clock=clock)
     yield poller
     await poller.aclose()
 
@@ -53,7 +53,7 @@ BACK_OFF_S = [1, 2, 4, 8, 10, 10, 10]
 
 class TestBackOff:
     async def test_is_told_with_each_failure(
-        self, own_server: EmbeddedServer, poller: LivePoller, clock: FakeClock
+        self, own_server: EmbeddedServer, poller: RsmqPoller, clock: FakeClock
     ) -> None:
         own_server.stop()
         clock.now_s = 500
@@ -61,7 +61,7 @@ class TestBackOff:
 
         assert [(retry_at_s or 0) - 500 for retry_at_s in retries] == BACK_OFF_S
 
-    async def test_is_kept(self, own_server: EmbeddedServer, poller: LivePoller, timer: Timer) -> None:
+    async def test_is_kept(self, own_server: EmbeddedServer, poller: RsmqPoller, timer: Timer) -> None:
         own_server.stop()
         async with aclosing(poller.snapshots()) as stream:
             for _ in range(len(BACK_OFF_S) + 1):
@@ -70,7 +70,7 @@ class TestBackOff:
         assert timer.waits_s == BACK_OFF_S
 
     async def test_counts_the_time_for_which_the_server_did_not_answer(
-        self, poller: LivePoller, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+        self, poller: RsmqPoller, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async def wait_in_vain() -> NoReturn:
             clock.now_s += 5
@@ -83,7 +83,7 @@ class TestBackOff:
         assert [(retry or 0) - end for retry, end in zip(retries, ended_s, strict=True)] == [1, 1, 1, 3, 5, 5, 5]
 
     async def test_starts_again_after_a_success(
-        self, own_server: EmbeddedServer, poller: LivePoller, timer: Timer
+        self, own_server: EmbeddedServer, poller: RsmqPoller, timer: Timer
     ) -> None:
         async with aclosing(poller.snapshots()) as stream:
             for is_up in (True, False, False, False, True, False, False):
@@ -97,14 +97,14 @@ class TestBackOff:
         Rsmq(client).create_queue("q")
         client.acl_setuser("half", enabled=True, passwords=["+x"], keys=["rsmq:QUEUES"], commands=["+@all"])
         clock = FakeClock()
-        async with aclosing(QueueReader(redis_url.replace("redis://", "redis://half:x@"))) as reader:
-            poller = LivePoller(reader, clock=clock)
+        async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://half:x@"))) as reader:
+            poller = RsmqPoller(reader, clock=clock)
             polls = [await poller.poll() for _ in range(4)]
 
         assert [(snapshot.link.retry_at_s or 0) - clock.now_s for snapshot in polls] == [1, 2, 4, 8]
         assert len(polls[-1].trend.totals) == 0
 
-    async def test_is_cut_short_by_a_wake(self, own_server: EmbeddedServer, poller: LivePoller, timer: Timer) -> None:
+    async def test_is_cut_short_by_a_wake(self, own_server: EmbeddedServer, poller: RsmqPoller, timer: Timer) -> None:
         own_server.stop()
         async with aclosing(poller.snapshots()) as stream:
             for _ in range(5):
@@ -117,7 +117,7 @@ class TestBackOff:
 
 class TestWhileItIsAway:
     async def test_what_was_known_stays_and_is_marked(
-        self, own_server: EmbeddedServer, poller: LivePoller, clock: FakeClock
+        self, own_server: EmbeddedServer, poller: RsmqPoller, clock: FakeClock
     ) -> None:
         fill(own_server)
         good = await poller.poll()
@@ -136,14 +136,14 @@ class TestWhileItIsAway:
         assert stale.link.retry_at_s == clock.now_s + 1
         assert good.link.failure is None
 
-    async def test_every_failure_is_news(self, own_server: EmbeddedServer, poller: LivePoller) -> None:
+    async def test_every_failure_is_news(self, own_server: EmbeddedServer, poller: RsmqPoller) -> None:
         own_server.stop()
 
         assert await poller.poll() is not await poller.poll()
 
 
 class TestWhenItComesBack:
-    async def test_it_is_read_again(self, own_server: EmbeddedServer, poller: LivePoller) -> None:
+    async def test_it_is_read_again(self, own_server: EmbeddedServer, poller: RsmqPoller) -> None:
         fill(own_server)
         assert (await poller.poll()).queues[0].depth == 3
         own_server.stop()
@@ -157,7 +157,7 @@ class TestWhenItComesBack:
         assert (queue.depth, queue.arrivals_s) == (5, None)
 
     async def test_nothing_that_happened_meanwhile_is_a_rate(
-        self, own_server: EmbeddedServer, poller: LivePoller
+        self, own_server: EmbeddedServer, poller: RsmqPoller
     ) -> None:
         fill(own_server)
         with redis.Redis.from_url(own_server.url) as admin:
@@ -176,8 +176,8 @@ class TestWhenItComesBack:
 
     async def test_a_server_that_hung_is_read_again(self, own_server: EmbeddedServer) -> None:
         fill(own_server)
-        async with aclosing(QueueReader(own_server.url, timeout_s=0.2)) as reader:
-            poller = LivePoller(reader)
+        async with aclosing(RsmqReader(own_server.url, timeout_s=0.2)) as reader:
+            poller = RsmqPoller(reader)
             # On a busy machine even a healthy server may take longer than that.
             while kind(await poller.poll()) is not None:
                 pass
@@ -195,7 +195,7 @@ class TestWhenItComesBack:
             assert back.queues[0].depth == 3
 
     async def test_connections_that_were_cut_are_made_again(
-        self, own_server: EmbeddedServer, poller: LivePoller
+        self, own_server: EmbeddedServer, poller: RsmqPoller
     ) -> None:
         fill(own_server)
         await poller.poll()
@@ -208,7 +208,7 @@ class TestWhenItComesBack:
         assert kind(await poller.poll()) is None
 
     async def test_a_restart_between_two_polls_is_in_the_first_one_after_it(
-        self, own_server: EmbeddedServer, poller: LivePoller, clock: FakeClock
+        self, own_server: EmbeddedServer, poller: RsmqPoller, clock: FakeClock
     ) -> None:
         fill(own_server)
         detector = QueueDetector(own_server.url, "rsmq", poller.thresholds)
@@ -230,7 +230,7 @@ class TestWhenItComesBack:
 
 
 class TestPaused:
-    async def test_a_pause_survives_a_failure(self, own_server: EmbeddedServer, poller: LivePoller) -> None:
+    async def test_a_pause_survives_a_failure(self, own_server: EmbeddedServer, poller: RsmqPoller) -> None:
         fill(own_server)
         await poller.poll()
         poller.set_paused(True)
@@ -245,7 +245,7 @@ class TestPaused:
         assert (back.paused, kind(back)) == (True, None)
 
     async def test_no_retry_is_made_while_paused(
-        self, own_server: EmbeddedServer, poller: LivePoller, timer: Timer, gate: Gate
+        self, own_server: EmbeddedServer, poller: RsmqPoller, timer: Timer, gate: Gate
     ) -> None:
         own_server.stop()
         poller.set_paused(True)

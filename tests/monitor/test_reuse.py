@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
-from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
+from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import BUCKET_MS
 from tests.monitor.rows import START_MS, Flow, Scripted
@@ -65,7 +65,7 @@ def test_rates_run_out_although_the_row_stands_still() -> None:
     assert rates[-1] == 0
 
 
-class Restless(QueueTracker):
+class Restless(RsmqTracker):
     """Computes a new state in every poll."""
 
     stale_from_ms = property(lambda self: 0, lambda self, _: None)

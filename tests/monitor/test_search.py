@@ -9,16 +9,16 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import MessageRow, MessageState, PeekError, Progress, parse_filter, search
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq
+from rsmq_tui.protocol import RawMessage, Rsmq, RsmqReader
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
 
-async def found(reader: QueueReader, text: str, **options: Any) -> list[Progress]:
+async def found(reader: RsmqReader, text: str, **options: Any) -> list[Progress]:
     return [progress async for progress in search(reader, "q", parse_filter(text), **options)]
 
 
-async def messages(reader: QueueReader, text: str) -> list[RawMessage]:
+async def messages(reader: RsmqReader, text: str) -> list[RawMessage]:
     return [message for progress in await found(reader, text) for message in progress.messages]
 
 
@@ -34,7 +34,7 @@ def queues(client: redis.Redis) -> Rsmq:
 
 
 class TestWhatIsFound:
-    async def test_every_match_as_a_row(self, queues: Rsmq, reader: QueueReader) -> None:
+    async def test_every_match_as_a_row(self, queues: Rsmq, reader: RsmqReader) -> None:
         ids = list(queues.send_messages("q", [b'{"n": %d}' % number for number in range(3_000)]))
         progress = await found(reader, "json.n>=2990")
 
@@ -43,7 +43,7 @@ class TestWhatIsFound:
         assert [p.scanned for p in progress] == sorted(p.scanned for p in progress)
         assert len(progress) > 2
 
-    async def test_a_row_is_as_a_page_shows_it(self, queues: Rsmq, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_a_row_is_as_a_page_shows_it(self, queues: Rsmq, client: redis.Redis, reader: RsmqReader) -> None:
         queues.send_message("q", b"x" * 1_000)
         received = queues.receive_message("q", vt=60)
         plant(client, "q", "no-body", due_ms=5)
@@ -55,7 +55,7 @@ class TestWhatIsFound:
         assert row.preview == b"x" * 240
         assert (by_id["no-body"].preview, by_id["no-body"].state) == (None, MessageState.READY)
 
-    async def test_only_counting_reads_no_bodies_and_no_counts(self, queues: Rsmq, reader: QueueReader) -> None:
+    async def test_only_counting_reads_no_bodies_and_no_counts(self, queues: Rsmq, reader: RsmqReader) -> None:
         queues.send_message("q", b"x" * 100_000)
         before = reader.traffic.bytes_received
         progress = await found(reader, "state:ready", counts=False, bodies=False)
@@ -65,13 +65,13 @@ class TestWhatIsFound:
         assert rows(progress)[0].preview == b""
         assert reader.traffic.bytes_received - before < 10_000
 
-    async def test_the_raw_message_is_given_for_changes(self, queues: Rsmq, reader: QueueReader) -> None:
+    async def test_the_raw_message_is_given_for_changes(self, queues: Rsmq, reader: RsmqReader) -> None:
         id = queues.send_message("q", b"x")
         (message,) = (await found(reader, ""))[0].messages
 
         assert (message.id, message.body, message.rc) == (id.encode(), b"x", None)
 
-    async def test_a_limit_ends_it(self, queues: Rsmq, reader: QueueReader) -> None:
+    async def test_a_limit_ends_it(self, queues: Rsmq, reader: RsmqReader) -> None:
         queues.send_messages("q", [b"x"] * 6_000)
         progress = await found(reader, "x", limit=300)
 
@@ -79,7 +79,7 @@ class TestWhatIsFound:
         assert progress[-1].scanned < 4_000
 
     async def test_bodies_that_are_too_long_are_counted(
-        self, queues: Rsmq, client: redis.Redis, reader: QueueReader
+        self, queues: Rsmq, client: redis.Redis, reader: RsmqReader
     ) -> None:
         for text in (b"x", b"y" * (SCAN_BODY_BYTES + 1)):
             queues.send_message("q", text)
@@ -91,18 +91,18 @@ class TestWhatIsFound:
 
 
 class TestFailures:
-    async def test_a_wrong_type_in_words(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_a_wrong_type_in_words(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.set("rsmq:q", "x")
         with pytest.raises(PeekError, match="another type"):
             await found(reader, "x")
 
     async def test_no_server_in_words(self) -> None:
-        async with aclosing(QueueReader("redis://127.0.0.1:1")) as reader:
+        async with aclosing(RsmqReader("redis://127.0.0.1:1")) as reader:
             with pytest.raises(PeekError, match="connection refused"):
                 await found(reader, "x")
 
 
-async def test_the_loop_is_free_while_much_is_matched(queues: Rsmq, reader: QueueReader) -> None:
+async def test_the_loop_is_free_while_much_is_matched(queues: Rsmq, reader: RsmqReader) -> None:
     # Some milliseconds of work for each body.
     queues.send_messages("q", [b'{"a": [%s 0]}' % (b"1, " * 20_000)] * 60)
     turns = 0
@@ -124,7 +124,7 @@ async def test_the_loop_is_free_while_much_is_matched(queues: Rsmq, reader: Queu
     assert turns > worked_s / 0.2
 
 
-async def test_leaving_early_leaves_the_reader_fit_for_use(queues: Rsmq, reader: QueueReader) -> None:
+async def test_leaving_early_leaves_the_reader_fit_for_use(queues: Rsmq, reader: RsmqReader) -> None:
     queues.send_messages("q", [b"x"] * 2_000)
     for _ in range(5):
         async with aclosing(search(reader, "q", parse_filter("x"))) as searching:
@@ -140,7 +140,7 @@ IDS = ["a" * 22, "hoco5b5x5555Dc9r4FfmKqsaDQEYVAbY", "b" * 42, "5e6f5bb6-3f4e-4a
 @pytest.mark.parametrize("id", IDS)
 @pytest.mark.parametrize("form", ["id:{}", "id={}", "!id!={}", "rc>=0 id:{} body:hello", "body~l{{2}}o id={}"])
 async def test_a_whole_id_is_looked_up(
-    queues: Rsmq, client: redis.Redis, reader: QueueReader, id: str, form: str
+    queues: Rsmq, client: redis.Redis, reader: RsmqReader, id: str, form: str
 ) -> None:
     queues.send_messages("q", [b"x"] * 1_000)
     client.zadd("rsmq:q", {id: 1_750_000_000_000})
@@ -153,7 +153,7 @@ async def test_a_whole_id_is_looked_up(
 
 
 async def test_what_is_not_there_is_walked_for_only_where_it_may_begin_an_id(
-    queues: Rsmq, client: redis.Redis, reader: QueueReader
+    queues: Rsmq, client: redis.Redis, reader: RsmqReader
 ) -> None:
     queues.send_messages("q", [b"x"] * 10)
     client.zadd("rsmq:q", {"a" * 42: 1})

@@ -9,7 +9,7 @@ import redis
 from rsmq_tui.monitor import PeekError, parse_filter, search
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.filters.search import UnreadError, search_chunks
-from rsmq_tui.protocol import QueueReader, RawMessage, Rsmq, ScanChunk
+from rsmq_tui.protocol import RawMessage, Rsmq, RsmqReader, ScanChunk
 
 NEEDS = {
     "size>50": "size",
@@ -37,7 +37,7 @@ def long(request: pytest.FixtureRequest, client: redis.Redis) -> str:
 
 
 @pytest.mark.parametrize("text", NEEDS)
-async def test_what_a_filter_needs_is_read_whoever_asks(reader: QueueReader, long: str, text: str) -> None:
+async def test_what_a_filter_needs_is_read_whoever_asks(reader: RsmqReader, long: str, text: str) -> None:
     for counts, bodies, sizes in product((True, False), repeat=3):
         found = search(reader, "q", parse_filter(text), counts=counts, bodies=bodies, sizes=sizes)
         ids = [message.id.decode() async for progress in found for message in progress.messages]
@@ -45,7 +45,7 @@ async def test_what_a_filter_needs_is_read_whoever_asks(reader: QueueReader, lon
 
 
 @pytest.mark.parametrize("text", [text for text, needs in NEEDS.items() if needs])
-async def test_what_was_not_read_is_not_guessed(reader: QueueReader, long: str, text: str) -> None:
+async def test_what_was_not_read_is_not_guessed(reader: RsmqReader, long: str, text: str) -> None:
     chunks = reader.scan.chunks("q", counts=False, bodies=False, sizes=False)
     with pytest.raises(UnreadError, match=NEEDS[text] or "nothing"):
         _ = [progress async for progress in search_chunks(chunks, parse_filter(text), None)]
@@ -56,7 +56,7 @@ async def test_what_was_not_read_is_not_guessed(reader: QueueReader, long: str, 
 @pytest.mark.parametrize("bodies", [True, False])
 @pytest.mark.parametrize("sizes", [True, False])
 async def test_chunks_tell_what_was_read(
-    reader: QueueReader, long: str, counts: bool, bodies: bool, sizes: bool
+    reader: RsmqReader, long: str, counts: bool, bodies: bool, sizes: bool
 ) -> None:
     words = {"counts": counts, "body": bodies, "size": bodies or sizes}
     expected = {field for field, is_read in words.items() if is_read}

@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from rsmq_tui.monitor import parse_filter, search
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk, BodyScan
@@ -20,7 +20,7 @@ BODIES = [
 ]  # fmt: skip
 
 
-async def _found(reader: QueueReader, text: str, limit: int | None = None) -> tuple[list[bytes], list[int]]:
+async def _found(reader: RsmqReader, text: str, limit: int | None = None) -> tuple[list[bytes], list[int]]:
     bodies, scanned = [], []
     async with aclosing(search(reader, "q", parse_filter(text), limit=limit)) as parts:
         async for progress in parts:
@@ -30,7 +30,7 @@ async def _found(reader: QueueReader, text: str, limit: int | None = None) -> tu
 
 
 @pytest.mark.parametrize("regex", ["7[0-9]7", "^777$", r"a\.b", "a.b", "é", "[^0-9]7", ".", "$", r"\d{3}", "x|one"])
-async def test_both_ways_find_the_same(queues: Rsmq, client: redis.Redis, reader: QueueReader, regex: str) -> None:
+async def test_both_ways_find_the_same(queues: Rsmq, client: redis.Redis, reader: RsmqReader, regex: str) -> None:
     queues.create_queue("q")
     queues.send_messages("q", BODIES)
     queues.receive_messages("q", 3)
@@ -44,7 +44,7 @@ async def test_both_ways_find_the_same(queues: Rsmq, client: redis.Redis, reader
 
 
 async def test_a_slow_link_finds_the_same(
-    queues: Rsmq, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch
+    queues: Rsmq, client: redis.Redis, reader: RsmqReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("q")
     queues.send_messages("q", [b"%s %d" % (body, number) for number in range(1_500) for body in BODIES])
@@ -59,7 +59,7 @@ async def test_a_slow_link_finds_the_same(
         assert len((await _found(reader, text, limit=7))[0]) == min(7, len(bodies))
 
 
-async def test_it_ends_at_its_limit(queues: Rsmq, reader: QueueReader) -> None:
+async def test_it_ends_at_its_limit(queues: Rsmq, reader: RsmqReader) -> None:
     queues.create_queue("q")
     queues.send_messages("q", [b"717"] * 3_000)
     bodies, _ = await _found(reader, "body~7[0-9]7", limit=250)
@@ -69,7 +69,7 @@ async def test_it_ends_at_its_limit(queues: Rsmq, reader: QueueReader) -> None:
     assert len(scanned) > 2
 
 
-async def test_what_matches_comes_once_while_the_queue_shrinks(client: redis.Redis, reader: QueueReader) -> None:
+async def test_what_matches_comes_once_while_the_queue_shrinks(client: redis.Redis, reader: RsmqReader) -> None:
     bodies = {b"%032d" % number: b"body %d" % number for number in range(40_000)}
     client.hset("rsmq:q:Q", mapping={**bodies, b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"})
     client.zadd("rsmq:q", dict.fromkeys(bodies, 1))
@@ -92,7 +92,7 @@ async def test_what_matches_comes_once_while_the_queue_shrinks(client: redis.Red
 
 
 async def test_what_comes_again_is_found_and_counted_once(
-    queues: Rsmq, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch
+    queues: Rsmq, client: redis.Redis, reader: RsmqReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.create_queue("q")
     queues.send_messages("q", [b"%s %d" % (body, number) for number in range(50) for body in (b"a", b"b")])
@@ -117,6 +117,6 @@ async def test_what_comes_again_is_found_and_counted_once(
     assert scanned == once[0][0] + 50
 
 
-async def _ids(reader: QueueReader) -> list[bytes]:
+async def _ids(reader: RsmqReader) -> list[bytes]:
     async with aclosing(search(reader, "q", parse_filter(""))) as parts:
         return [message.id async for part in parts for message in part.messages]

@@ -8,10 +8,10 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, PeekError
+from rsmq_tui.monitor import PeekError, RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.server import Finding, Level, server_findings, status_findings
-from rsmq_tui.protocol import Failure, ListNames, QueueReader
+from rsmq_tui.protocol import Failure, ListNames, RsmqReader
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
 from tests.servers.real import real_server
@@ -37,8 +37,8 @@ def of_status(status: ServerStatus, earlier: ServerStatus | None = None) -> dict
 
 
 @asynccontextmanager
-async def polled(url: str) -> AsyncIterator[LivePoller]:
-    async with aclosing(LivePoller(QueueReader(url))) as poller:
+async def polled(url: str) -> AsyncIterator[RsmqPoller]:
+    async with aclosing(RsmqPoller(RsmqReader(url))) as poller:
         yield poller
 
 

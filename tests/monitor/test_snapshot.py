@@ -5,9 +5,9 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.monitor import Drain, LivePoller, QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor import Drain, QueueState, RsmqPoller, Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_AGAIN_S, INFO_EVERY_S
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.fresh import NOTHING_KNOWN
 from tests.monitor.timing import FakeClock
 from tests.protocol.keyspace import now_ms, plant
@@ -20,7 +20,7 @@ def until_time_passes(client: redis.Redis) -> None:
         pass
 
 
-async def test_a_queue(client: redis.Redis, poller: LivePoller) -> None:
+async def test_a_queue(client: redis.Redis, poller: RsmqPoller) -> None:
     queues = Rsmq(client)
     queues.create_queue("q", vt=5, delay=6, maxsize=-1)
     created_s = int(client.hget("rsmq:q:Q", "created") or 0)
@@ -60,7 +60,7 @@ async def test_a_queue(client: redis.Redis, poller: LivePoller) -> None:
 
 
 async def test_the_snapshot_around_it(
-    client: redis.Redis, redis_url: str, poller: LivePoller, clock: FakeClock
+    client: redis.Redis, redis_url: str, poller: RsmqPoller, clock: FakeClock
 ) -> None:
     for name in ("b", "a"):
         Rsmq(client).create_queue(name)
@@ -76,7 +76,7 @@ async def test_the_snapshot_around_it(
     assert snapshot.totals.verdicts[Verdict.OK] == 2
 
 
-async def test_each_snapshot_is_news(client: redis.Redis, poller: LivePoller) -> None:
+async def test_each_snapshot_is_news(client: redis.Redis, poller: RsmqPoller) -> None:
     Rsmq(client).create_queue("q")
     first, second = await poller.poll(), await poller.poll()
 
@@ -84,7 +84,7 @@ async def test_each_snapshot_is_news(client: redis.Redis, poller: LivePoller) ->
     assert first.queues[0] == second.queues[0]._replace(arrivals_s=None, deletes_s=None, receives_s=None)
 
 
-async def test_the_second_poll_knows_rates(client: redis.Redis, poller: LivePoller) -> None:
+async def test_the_second_poll_knows_rates(client: redis.Redis, poller: RsmqPoller) -> None:
     queues = Rsmq(client)
     queues.create_queue("q")
     await poller.poll()
@@ -101,14 +101,14 @@ async def test_the_second_poll_knows_rates(client: redis.Redis, poller: LivePoll
 
 
 class TestAnEmptyNamespace:
-    async def test_says_what_else_there_is(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_says_what_else_there_is(self, client: redis.Redis, poller: RsmqPoller) -> None:
         Rsmq(client, "other").create_queue("q")
         snapshot = await poller.poll()
 
         assert snapshot.is_empty
         assert snapshot.namespaces == ("other",)
 
-    async def test_is_searched_for_others_once_only(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_is_searched_for_others_once_only(self, client: redis.Redis, poller: RsmqPoller) -> None:
         for _ in range(3):
             assert (await poller.poll()).namespaces == ()
 
@@ -116,7 +116,7 @@ class TestAnEmptyNamespace:
         assert client.info("commandstats")["cmdstat_scan"]["calls"] == 2
 
     async def test_is_searched_again_when_it_was_filled_and_emptied(
-        self, client: redis.Redis, poller: LivePoller
+        self, client: redis.Redis, poller: RsmqPoller
     ) -> None:
         assert (await poller.poll()).namespaces == ()
         Rsmq(client).create_queue("q")
@@ -130,7 +130,7 @@ class TestAnEmptyNamespace:
         assert not Snapshot(0, "server", "rsmq").is_empty
 
 
-async def test_an_index_of_another_type_is_a_note(client: redis.Redis, poller: LivePoller) -> None:
+async def test_an_index_of_another_type_is_a_note(client: redis.Redis, poller: RsmqPoller) -> None:
     Rsmq(client).create_queue("q")
     await poller.poll()
     client.delete("rsmq:QUEUES")
@@ -144,7 +144,7 @@ async def test_an_index_of_another_type_is_a_note(client: redis.Redis, poller: L
 
 
 class TestPoison:
-    async def test_is_told_by_the_poll_after_the_look(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_is_told_by_the_poll_after_the_look(self, client: redis.Redis, poller: RsmqPoller) -> None:
         Rsmq(client).create_queue("q")
         for number, rc in enumerate((1, 5, 9)):
             plant(client, "q", f"{number:032d}", due_ms=now_ms(client), rc=rc, body="x")
@@ -153,15 +153,15 @@ class TestPoison:
 
         assert (queue.verdict, queue.poison, queue.highest_rc) == (Verdict.POISONED, 2, 9)
 
-    async def test_counts_from_the_threshold_on(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_counts_from_the_threshold_on(self, client: redis.Redis, reader: RsmqReader) -> None:
         Rsmq(client).create_queue("q")
         plant(client, "q", "x" * 32, due_ms=now_ms(client), rc=2, body="x")
-        poller = LivePoller(reader, thresholds=Thresholds(poison_rc=2))
+        poller = RsmqPoller(reader, thresholds=Thresholds(poison_rc=2))
         await poller.poll()
 
         assert (await poller.poll()).queues[0].verdict is Verdict.POISONED
 
-    async def test_is_found_in_any_of_many_queues_in_turn(self, client: redis.Redis, poller: LivePoller) -> None:
+    async def test_is_found_in_any_of_many_queues_in_turn(self, client: redis.Redis, poller: RsmqPoller) -> None:
         for number in range(100):
             Rsmq(client).create_queue(f"q{number:02d}")
             plant(client, f"q{number:02d}", "x" * 32, due_ms=now_ms(client), rc=7, body="x")
@@ -173,7 +173,7 @@ class TestPoison:
 
 
 class TestCost:
-    async def test_is_what_the_poll_took(self, client: redis.Redis, poller: LivePoller, clock: FakeClock) -> None:
+    async def test_is_what_the_poll_took(self, client: redis.Redis, poller: RsmqPoller, clock: FakeClock) -> None:
         Rsmq(client).create_queue("q")
         clock.step_s = 0.25
         cost = (await poller.poll()).cost
@@ -181,7 +181,7 @@ class TestCost:
         assert (cost.round_trip_ms, cost.poll_ms) == (250, 500)
 
     async def test_is_what_went_over_the_wire_for_this_poll(
-        self, client: redis.Redis, reader: QueueReader, poller: LivePoller
+        self, client: redis.Redis, reader: RsmqReader, poller: RsmqPoller
     ) -> None:
         Rsmq(client).create_queue("q")
         # INFO is read with the second poll.
@@ -199,8 +199,8 @@ class TestCost:
 async def test_scripts_that_are_refused_are_a_note(client: redis.Redis, redis_url: str) -> None:
     Rsmq(client).create_queue("q")
     client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
-    async with aclosing(QueueReader(redis_url.replace("redis://", "redis://plain:x@"))) as reader:
-        snapshot = await LivePoller(reader).poll()
+    async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://plain:x@"))) as reader:
+        snapshot = await RsmqPoller(reader).poll()
 
     assert [queue.name for queue in snapshot.queues] == ["q"]
     (note,) = snapshot.notes
@@ -210,7 +210,7 @@ async def test_scripts_that_are_refused_are_a_note(client: redis.Redis, redis_ur
 
 class TestServer:
     async def test_is_asked_from_the_second_poll_on_and_every_ten_seconds(
-        self, client: redis.Redis, poller: LivePoller, clock: FakeClock
+        self, client: redis.Redis, poller: RsmqPoller, clock: FakeClock
     ) -> None:
         assert (await poller.poll()).info is None
         info = (await poller.poll()).info
@@ -227,8 +227,8 @@ class TestServer:
     ) -> None:
         client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-info"])
         client.acl_log_reset()
-        async with aclosing(QueueReader(redis_url.replace("redis://", "redis://plain:x@"))) as reader:
-            poller = LivePoller(reader, clock=clock)
+        async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://plain:x@"))) as reader:
+            poller = RsmqPoller(reader, clock=clock)
             for _ in range(40):
                 snapshot = await poller.poll()
                 assert (snapshot.link.failure, snapshot.info, snapshot.memory_limit) == (None, None, None)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, PageRequest, PeekError
-from rsmq_tui.protocol import Anchor, QueueReader, Rsmq
+from rsmq_tui.monitor import PageRequest, PeekError, RsmqPoller
+from rsmq_tui.protocol import Anchor, Rsmq, RsmqReader
 from tests.protocol.keyspace import everything, now_ms, plant
 
 ID = "x" * 32
@@ -36,28 +36,28 @@ def full_server(client: redis.Redis) -> dict[bytes, bytes]:
 @pytest.fixture(params=["scripts", "plain commands"])
 async def poller(
     request: pytest.FixtureRequest, client: redis.Redis, redis_url: str, full_server: dict[bytes, bytes]
-) -> AsyncIterator[LivePoller]:
+) -> AsyncIterator[RsmqPoller]:
     url = redis_url
     if request.param == "plain commands":
         client.acl_setuser("plain", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-@scripting"])
         url = redis_url.replace("redis://", "redis://plain:x@")
-    async with aclosing(QueueReader(url)) as reader:
-        yield LivePoller(reader)
+    async with aclosing(RsmqReader(url)) as reader:
+        yield RsmqPoller(reader)
 
 
-async def peek_everywhere(poller: LivePoller) -> None:
+async def peek_everywhere(poller: RsmqPoller) -> None:
     for queue in ("busy", "empty", "ghost", "nowhere"):
         for part in ("all", "ready", "hidden"):
             for where in ("first", "last", "after", "before", "at"):
                 await poller.peek(PageRequest(queue, part, where, Anchor("5", "gone"), 10))
 
 
-async def peek_at_a_wreck(poller: LivePoller) -> None:
+async def peek_at_a_wreck(poller: RsmqPoller) -> None:
     with pytest.raises(PeekError):
         await poller.peek(PageRequest("wreck"))
 
 
-async def read_messages(poller: LivePoller) -> None:
+async def read_messages(poller: RsmqPoller) -> None:
     page = await poller.peek(PageRequest("busy", count=1000))
     assert len(page.rows) == 33
     for row in page.rows:
@@ -65,25 +65,25 @@ async def read_messages(poller: LivePoller) -> None:
     await poller.read("nowhere", ID)
 
 
-async def count_due(poller: LivePoller) -> None:
+async def count_due(poller: RsmqPoller) -> None:
     assert sum(count for _, count in await poller.due("busy", 1_750_000_000_000)) == 33
     await poller.due("nowhere", 0)
 
 
-async def poll_often(poller: LivePoller) -> None:
+async def poll_often(poller: RsmqPoller) -> None:
     for _ in range(5):
         snapshot = await poller.poll()
         assert len(snapshot.queues) == 4
         assert snapshot.link.failure is None
 
 
-async def look_for_namespaces(poller: LivePoller) -> None:
+async def look_for_namespaces(poller: RsmqPoller) -> None:
     poller.switch("nowhere")
     assert (await poller.poll()).namespaces == ("rsmq",)
     await poller.namespaces()
 
 
-LOOKS: list[Callable[[LivePoller], Awaitable[Any]]] = [
+LOOKS: list[Callable[[RsmqPoller], Awaitable[Any]]] = [
     peek_everywhere,
     peek_at_a_wreck,
     read_messages,
@@ -102,8 +102,8 @@ def commands_run(client: redis.Redis) -> set[str]:
 async def test_nothing_is_changed(
     client: redis.Redis,
     full_server: dict[bytes, bytes],
-    poller: LivePoller,
-    look: Callable[[LivePoller], Awaitable[Any]],
+    poller: RsmqPoller,
+    look: Callable[[RsmqPoller], Awaitable[Any]],
 ) -> None:
     changes_before = client.info("persistence")["rdb_changes_since_last_save"]
     client.config_resetstat()
@@ -117,7 +117,7 @@ async def test_nothing_is_changed(
     assert everything(client) == full_server
 
 
-async def test_no_costly_command_is_in_the_loop(client: redis.Redis, poller: LivePoller) -> None:
+async def test_no_costly_command_is_in_the_loop(client: redis.Redis, poller: RsmqPoller) -> None:
     client.config_resetstat()
     await poll_often(poller)
     await peek_everywhere(poller)
@@ -143,8 +143,8 @@ async def test_a_user_who_may_only_read_can_do_all_of_it(
     client.acl_setuser(
         "reader", enabled=True, passwords=["+x"], keys=["%R~*"], commands=["+@read", "+@connection", "+time"]
     )
-    async with aclosing(QueueReader(redis_url.replace("redis://", "redis://reader:x@"))) as reader:
-        poller = LivePoller(reader)
+    async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://reader:x@"))) as reader:
+        poller = RsmqPoller(reader)
         for look in LOOKS[:-1]:
             await look(poller)
         await look_for_namespaces(poller)

@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.protocol.polling import Index
-from rsmq_tui.protocol.rsmq.reader import QueueRows
+from rsmq_tui.protocol.rsmq.reader import RsmqRows
 
 
 class FakeClock:
@@ -49,9 +49,9 @@ class Gate:
         self.polls = 0
         self.under_way = 0
         self.most_under_way = 0
-        read_index = QueueRows.index
+        read_index = RsmqRows.index
 
-        async def index(rows: QueueRows) -> Index:
+        async def index(rows: RsmqRows) -> Index:
             self.polls += 1
             self.under_way += 1
             self.most_under_way = max(self.most_under_way, self.under_way)
@@ -62,7 +62,7 @@ class Gate:
             finally:
                 self.under_way -= 1
 
-        monkeypatch.setattr(QueueRows, "index", index)
+        monkeypatch.setattr(RsmqRows, "index", index)
 
     async def next_poll(self) -> None:
         """Wait until a poll stands at the gate."""

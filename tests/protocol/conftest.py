@@ -10,7 +10,7 @@ import redis.asyncio
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import AsyncRsmq, Rsmq
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from tests.protocol.either import Either
 
 MakeQueues = Callable[..., Either]
@@ -40,8 +40,8 @@ async def orders(queues: Either) -> Either:
 
 
 @pytest.fixture
-async def editor(redis_url: str) -> AsyncIterator[QueueEditor]:
-    editor = QueueEditor(redis_url)
+async def editor(redis_url: str) -> AsyncIterator[RsmqEditor]:
+    editor = RsmqEditor(redis_url)
     yield editor
     await editor.aclose()
 

@@ -4,10 +4,10 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 
 
-async def applied(editor: QueueEditor, batch: Batch | None) -> str:
+async def applied(editor: RsmqEditor, batch: Batch | None) -> str:
     """Carry out a batch, and return its outcome; nothing of the call is left on the server."""
     assert batch is not None
     token = editor.new_token()
@@ -16,10 +16,10 @@ async def applied(editor: QueueEditor, batch: Batch | None) -> str:
     return outcome
 
 
-async def applied_without(denied: str, editor: QueueEditor, batch: Batch, client: Redis, url: str) -> str | None:
+async def applied_without(denied: str, editor: RsmqEditor, batch: Batch, client: Redis, url: str) -> str | None:
     """The same by a user who may use all commands but one; returns None if the server refused the batch."""
     client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", f"-{denied}"])
-    ann = QueueEditor(url.replace("://", "://ann:secret@"))
+    ann = RsmqEditor(url.replace("://", "://ann:secret@"))
     token = ann.new_token()
     refused, outcome = None, None
     try:

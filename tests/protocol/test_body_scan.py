@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.protocol import QueueReader, RsmqError, make_id
+from rsmq_tui.protocol import RsmqError, RsmqReader, make_id
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, UNMEASURED_BYTES_MAX
 from tests.protocol.keyspace import everything
 
@@ -24,13 +24,13 @@ def fill(client: redis.Redis, count: int) -> dict[bytes, bytes]:
     return bodies
 
 
-async def scanned(reader: QueueReader, count: int = 100) -> list[tuple[bytes, bytes]]:
+async def scanned(reader: RsmqReader, count: int = 100) -> list[tuple[bytes, bytes]]:
     async with aclosing(reader.bodies.chunks("q", count)) as chunks:
         return [pair async for chunk in chunks for pair in zip(chunk.ids, chunk.bodies, strict=True)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 30, 5_000])
-async def test_each_body_comes_once_and_nothing_else_does(reader: QueueReader, client: redis.Redis, count: int) -> None:
+async def test_each_body_comes_once_and_nothing_else_does(reader: RsmqReader, client: redis.Redis, count: int) -> None:
     bodies = fill(client, count)
     before = everything(client)
     found = await scanned(reader)
@@ -39,7 +39,7 @@ async def test_each_body_comes_once_and_nothing_else_does(reader: QueueReader, c
     assert everything(client) == before
 
 
-async def test_the_last_chunk_says_so(reader: QueueReader, client: redis.Redis) -> None:
+async def test_the_last_chunk_says_so(reader: RsmqReader, client: redis.Redis) -> None:
     fill(client, 3_000)
     async with aclosing(reader.bodies.chunks("q", 100)) as chunks:
         ends = [chunk.is_last async for chunk in chunks]
@@ -47,7 +47,7 @@ async def test_the_last_chunk_says_so(reader: QueueReader, client: redis.Redis) 
     assert ends == [False] * (len(ends) - 1) + [True]
 
 
-async def test_what_stays_comes_while_the_queue_shrinks(reader: QueueReader, client: redis.Redis) -> None:
+async def test_what_stays_comes_while_the_queue_shrinks(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 20_000)
     stay = set(random.Random(4).sample(sorted(bodies), 300))
     found: list[bytes] = []
@@ -61,7 +61,7 @@ async def test_what_stays_comes_while_the_queue_shrinks(reader: QueueReader, cli
     assert stay <= set(found)
 
 
-async def test_an_id_that_ends_as_a_counter_does_is_an_id(reader: QueueReader, client: redis.Redis) -> None:
+async def test_an_id_that_ends_as_a_counter_does_is_an_id(reader: RsmqReader, client: redis.Redis) -> None:
     odd = b"a" * 29 + b":rc"
     client.zadd("rsmq:q", {odd: NOW_MS})
     client.hset("rsmq:q:Q", mapping={odd: b"odd", odd + b":rc": 3, b"maxsize": 65_536})
@@ -71,7 +71,7 @@ async def test_an_id_that_ends_as_a_counter_does_is_an_id(reader: QueueReader, c
     assert float(message.score) == NOW_MS
 
 
-async def test_a_body_of_no_message_is_none(reader: QueueReader, client: redis.Redis) -> None:
+async def test_a_body_of_no_message_is_none(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 4)
     ids = list(bodies)
     client.zrem("rsmq:q", ids[0], ids[2])
@@ -81,17 +81,17 @@ async def test_a_body_of_no_message_is_none(reader: QueueReader, client: redis.R
 
 @pytest.mark.parametrize("refused", ["-zmscore", "-hscan"])
 async def test_what_may_not_be_used_is_gone_without(
-    reader: QueueReader, redis_url: str, client: redis.Redis, refused: str
+    reader: RsmqReader, redis_url: str, client: redis.Redis, refused: str
 ) -> None:
     bodies = fill(client, 4)
     client.execute_command("ACL", "SETUSER", "some", "on", ">x", "~*", "+@all", refused)
-    async with aclosing(QueueReader(redis_url.replace("://", "://some:x@"))) as other:
+    async with aclosing(RsmqReader(redis_url.replace("://", "://some:x@"))) as other:
         assert await other.bodies.suits("q") is (refused == "-zmscore")
         assert len((await other.bodies.messages("q", list(bodies), list(bodies.values())))[1]) == 4
     client.execute_command("ACL", "DELUSER", "some")
 
 
-async def test_it_suits_queues_with_a_hash(reader: QueueReader, client: redis.Redis) -> None:
+async def test_it_suits_queues_with_a_hash(reader: RsmqReader, client: redis.Redis) -> None:
     client.hset("rsmq:q:Q", "maxsize", 65_536)
     assert await reader.bodies.suits("q")
     client.hset("rsmq:q:Q", "maxsize", -1)
@@ -103,7 +103,7 @@ async def test_it_suits_queues_with_a_hash(reader: QueueReader, client: redis.Re
 
 @pytest.mark.parametrize("size", [SCAN_BODY_BYTES + 1, 2 * UNMEASURED_BYTES_MAX], ids=["one fits", "none fits"])
 async def test_long_bodies_are_left_out_though_maxsize_is_less(
-    reader: QueueReader, client: redis.Redis, size: int
+    reader: RsmqReader, client: redis.Redis, size: int
 ) -> None:
     bodies = fill(client, 2_000)
     long = set(random.Random(5).sample(sorted(bodies), 10))
@@ -120,7 +120,7 @@ async def test_long_bodies_are_left_out_though_maxsize_is_less(
     assert sorted(too_long) == sorted(long)
 
 
-async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: QueueReader, client: redis.Redis) -> None:
+async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 3_000)
     found: list[bytes] = []
     async with aclosing(reader.bodies.chunks("q", 100)) as chunks:
@@ -130,7 +130,7 @@ async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: Queue
     assert sorted(found) == sorted(bodies)
 
 
-async def test_another_type_is_told(reader: QueueReader, client: redis.Redis) -> None:
+async def test_another_type_is_told(reader: RsmqReader, client: redis.Redis) -> None:
     fill(client, 2)
     client.delete("rsmq:q")
     client.set("rsmq:q", "x")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis import Redis, exceptions
 
-from rsmq_tui.protocol import Address, Node, QueueReader, Rsmq, Sentinels, Traffic, connect_async
+from rsmq_tui.protocol import Address, Node, Rsmq, RsmqReader, Sentinels, Traffic, connect_async
 from rsmq_tui.protocol.connections.connect import pool_async
 from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.protocol.polling import TrackedConnection
@@ -147,7 +147,7 @@ async def test_a_scan_is_cancelled(client: Redis, redis_url: str) -> None:
     queues = Rsmq(client)
     queues.create_queue("orders")
     queues.send_messages("orders", [b"x"] * 300)
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
 
         async def scan(number: int) -> None:
             chunks = reader.scan.chunks("orders", counts=True, bodies=True, sizes=False)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
-from rsmq_tui.protocol import QueueReader, Row, Rsmq, RsmqError
+from rsmq_tui.protocol import Row, Rsmq, RsmqError, RsmqReader
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.polling import FULL_AT_MOST, FULL_EVERY, RowCache
 from rsmq_tui.protocol.rsmq.reader import RsmqRowCodec
@@ -35,10 +35,10 @@ def refused_url(client: redis.Redis, url: str) -> str:
 
 
 @pytest.fixture(params=["told", "untold"])
-async def either(request: pytest.FixtureRequest, client: redis.Redis, redis_url: str) -> AsyncIterator[QueueReader]:
+async def either(request: pytest.FixtureRequest, client: redis.Redis, redis_url: str) -> AsyncIterator[RsmqReader]:
     """A reader that is told what changed, and one that is not."""
     url = redis_url if request.param == "told" else refused_url(client, redis_url)
-    async with aclosing(QueueReader(url)) as opened:
+    async with aclosing(RsmqReader(url)) as opened:
         await opened.rows.index()
         assert is_tracking(opened) == (request.param == "told")
         yield opened
@@ -55,21 +55,21 @@ def crowd(client: redis.Redis) -> list[str]:
     return names
 
 
-def is_tracking(reader: QueueReader) -> bool:
+def is_tracking(reader: RsmqReader) -> bool:
     return reader.rows._connection.tracks
 
 
-async def read_all(reader: QueueReader, at_ms: int) -> dict[str, Row]:
+async def read_all(reader: RsmqReader, at_ms: int) -> dict[str, Row]:
     await reader.rows.index()
     return await reader.rows.rows(at_ms)
 
 
 async def read_afresh(url: str, at_ms: int) -> dict[str, Row]:
-    async with aclosing(QueueReader(url)) as fresh:
+    async with aclosing(RsmqReader(url)) as fresh:
         return await read_all(fresh, at_ms)
 
 
-async def settle(reader: QueueReader, at_ms: int) -> dict[str, Row]:
+async def settle(reader: RsmqReader, at_ms: int) -> dict[str, Row]:
     """Read until every quiet row is known to be so."""
     await read_all(reader, at_ms)
     return await read_all(reader, at_ms)
@@ -84,7 +84,7 @@ def busy(client: redis.Redis) -> Rsmq:
     return queues
 
 
-async def read_twice(reader: QueueReader, client: redis.Redis) -> tuple[dict[str, Row], dict[str, Row], dict[str, Any]]:
+async def read_twice(reader: RsmqReader, client: redis.Redis) -> tuple[dict[str, Row], dict[str, Row], dict[str, Any]]:
     """Read all rows, and all again; returns both, and what the server counted of the commands of the second."""
     at_ms = now_ms(client)
     first = await read_all(reader, at_ms)
@@ -105,7 +105,7 @@ def test_of_very_many_quiet_queues_a_poll_reads_so_many_that_all_have_their_turn
 
 
 async def test_a_quiet_queue_is_not_read_and_its_row_is_the_same_object(
-    client: redis.Redis, crowd: list[str], reader: QueueReader
+    client: redis.Redis, crowd: list[str], reader: RsmqReader
 ) -> None:
     plant(client, "later", ID, due_ms=LATER_MS)
     plant(client, "earlier", ID, due_ms=500_000_000_000)
@@ -122,7 +122,7 @@ async def test_unless_told_every_queue_is_read_and_rows_that_are_as_before_are_t
     client: redis.Redis, redis_url: str, crowd: list[str]
 ) -> None:
     plant(client, crowd[0], ID, due_ms=500_000_000_000)
-    async with aclosing(QueueReader(refused_url(client, redis_url))) as reader:
+    async with aclosing(RsmqReader(refused_url(client, redis_url))) as reader:
         first, again, stats = await read_twice(reader, client)
 
     assert all(again[name] == row for name, row in first.items())
@@ -172,7 +172,7 @@ CHANGES: dict[str, Callable[[redis.Redis], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.usefixtures("crowd")
-async def test_a_change_is_seen_at_once(client: redis.Redis, redis_url: str, either: QueueReader, change: str) -> None:
+async def test_a_change_is_seen_at_once(client: redis.Redis, redis_url: str, either: RsmqReader, change: str) -> None:
     reader = either
     busy(client)
     at_ms = now_ms(client)
@@ -202,7 +202,7 @@ async def test_a_change_is_seen_at_once(client: redis.Redis, redis_url: str, eit
 )
 @pytest.mark.usefixtures("crowd")
 async def test_messages_that_become_visible_by_themselves_are_seen_at_once(
-    client: redis.Redis, redis_url: str, reader: QueueReader, scores: list[int]
+    client: redis.Redis, redis_url: str, reader: RsmqReader, scores: list[int]
 ) -> None:
     client.sadd("rsmq:QUEUES", "q")
     client.hset("rsmq:q:Q", "vt", 30)
@@ -217,7 +217,7 @@ async def test_messages_that_become_visible_by_themselves_are_seen_at_once(
 
 
 async def test_every_queue_is_read_in_full_in_its_turn(
-    client: redis.Redis, crowd: list[str], reader: QueueReader
+    client: redis.Redis, crowd: list[str], reader: RsmqReader
 ) -> None:
     at_ms = now_ms(client)
     await read_all(reader, at_ms)
@@ -232,7 +232,7 @@ async def test_every_queue_is_read_in_full_in_its_turn(
 
 
 async def test_what_the_server_does_not_tell_is_found_and_then_nothing_is_taken_for_known(
-    client: redis.Redis, redis_url: str, crowd: list[str], reader: QueueReader
+    client: redis.Redis, redis_url: str, crowd: list[str], reader: RsmqReader
 ) -> None:
     at_ms = now_ms(client)
     with client.pipeline(transaction=False) as to:
@@ -256,7 +256,7 @@ async def test_what_the_server_does_not_tell_is_found_and_then_nothing_is_taken_
 
 
 @pytest.mark.usefixtures("crowd")
-async def test_one_key_of_two_queues_changes_both(client: redis.Redis, redis_url: str, reader: QueueReader) -> None:
+async def test_one_key_of_two_queues_changes_both(client: redis.Redis, redis_url: str, reader: RsmqReader) -> None:
     client.sadd("rsmq:QUEUES", "q", "q:Q", "QUEUES")
     client.hset("rsmq:q:Q", "vt", 30)
     at_ms = now_ms(client)
@@ -269,7 +269,7 @@ async def test_one_key_of_two_queues_changes_both(client: redis.Redis, redis_url
 
 class TestAConnectionThatBreaks:
     @pytest.mark.usefixtures("crowd")
-    async def test_loses_nothing(self, client: redis.Redis, redis_url: str, reader: QueueReader) -> None:
+    async def test_loses_nothing(self, client: redis.Redis, redis_url: str, reader: RsmqReader) -> None:
         queues = busy(client)
         at_ms = now_ms(client)
         await read_all(reader, at_ms)
@@ -280,7 +280,7 @@ class TestAConnectionThatBreaks:
             assert is_tracking(reader)
 
     async def test_between_the_index_and_the_rows_is_an_error_and_the_next_poll_reads_everything(
-        self, client: redis.Redis, redis_url: str, crowd: list[str], reader: QueueReader
+        self, client: redis.Redis, redis_url: str, crowd: list[str], reader: RsmqReader
     ) -> None:
         at_ms = now_ms(client)
         await read_all(reader, at_ms)
@@ -297,7 +297,7 @@ class TestAConnectionThatBreaks:
         with EmbeddedServer() as first, redis.Redis.from_url(first.url) as client:
             client.sadd("rsmq:QUEUES", "q")
             url, port = first.url, first.port
-            reader = QueueReader(url)
+            reader = RsmqReader(url)
             assert await read_all(reader, 1) == {"q": [[None] * 7, 0]}
         with pytest.raises(redis.ConnectionError):
             await reader.rows.index()
@@ -308,7 +308,7 @@ class TestAConnectionThatBreaks:
             await reader.aclose()
 
     async def test_leaves_no_connection_behind(self, client: redis.Redis, redis_url: str) -> None:
-        async with aclosing(QueueReader(redis_url)) as reader:
+        async with aclosing(RsmqReader(redis_url)) as reader:
             for _ in range(3):
                 await read_all(reader, 1)
                 client.client_kill_filter(_type="normal", skipme=True)
@@ -330,7 +330,7 @@ class TestAServerThatDoesNotTell:
             EmbeddedServer(extra=("--rename-command", command, "")) as old,
             redis.Redis.from_url(old.url, protocol=2) as client,
         ):
-            async with aclosing(QueueReader(old.url)) as reader:
+            async with aclosing(RsmqReader(old.url)) as reader:
                 for number in range(3):
                     client.sadd("rsmq:QUEUES", f"q{number}")
                     assert len(await read_all(reader, 1)) == number + 1
@@ -341,7 +341,7 @@ class TestAServerThatDoesNotTell:
             list_server.fault("drop-before", commands=["HELLO"]) as fault,
             redis.Redis(port=list_server.port, protocol=2) as client,
         ):
-            async with aclosing(QueueReader(list_server.url)) as reader:
+            async with aclosing(RsmqReader(list_server.url)) as reader:
                 for number in range(3):
                     client.sadd("rsmq:QUEUES", f"q{number}")
                     assert len(await read_all(reader, 1)) == number + 1
@@ -352,7 +352,7 @@ class TestAServerThatDoesNotTell:
         self, client: redis.Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rsmq_tui.protocol.polling._TRACKS_SCRIPTS_FROM", (1000, 0))
-        async with aclosing(QueueReader(redis_url)) as reader:
+        async with aclosing(RsmqReader(redis_url)) as reader:
             for vt in range(3):
                 client.sadd("rsmq:QUEUES", "q")
                 client.hset("rsmq:q:Q", "vt", vt)
@@ -364,7 +364,7 @@ class TestAServerThatDoesNotTell:
         self, client: redis.Redis, redis_url: str, crowd: list[str]
     ) -> None:
         client.acl_setuser("bare", enabled=True, passwords=["+x"], keys=["*"], commands=["+@all", "-evalsha", "-eval"])
-        async with aclosing(QueueReader(redis_url.replace("redis://", "redis://bare:x@"))) as reader:
+        async with aclosing(RsmqReader(redis_url.replace("redis://", "redis://bare:x@"))) as reader:
             for number in range(3):
                 plant(client, crowd[-1], f"{number:032d}", due_ms=LATER_MS)
                 assert await read_all(reader, 1) == await read_afresh(redis_url, 1)
@@ -373,7 +373,7 @@ class TestAServerThatDoesNotTell:
 
 @pytest.mark.usefixtures("crowd")
 async def test_queues_that_come_and_go_do_not_confuse_the_others(
-    client: redis.Redis, redis_url: str, reader: QueueReader
+    client: redis.Redis, redis_url: str, reader: RsmqReader
 ) -> None:
     queues = Rsmq(client)
     for name in "bdf":
@@ -388,7 +388,7 @@ async def test_queues_that_come_and_go_do_not_confuse_the_others(
         assert {int(rows[found][0][0]) for found in rows if len(found) == 1} == {ord(f) for f in rows if len(f) == 1}
 
 
-async def test_another_namespace_is_read_from_its_own_keys(client: redis.Redis, reader: QueueReader) -> None:
+async def test_another_namespace_is_read_from_its_own_keys(client: redis.Redis, reader: RsmqReader) -> None:
     for ns, vt in (("one", 1), ("two", 2)):
         Rsmq(client, ns).create_queue("q", vt=vt)
     seen = []
@@ -450,7 +450,7 @@ async def test_whatever_happens_rows_are_those_of_a_fresh_reader(
     with redis.Redis.from_url(server.url) as client:
         client.flushall()
         client.sadd("rsmq:QUEUES", "a", "b")
-        async with aclosing(QueueReader(server.url)) as reader, aclosing(QueueReader(server.url)) as fresh:
+        async with aclosing(RsmqReader(server.url)) as reader, aclosing(RsmqReader(server.url)) as fresh:
             for number, (name, event) in enumerate(events, 1):
                 with suppress(RsmqError, redis.ResponseError):
                     EVENTS[event](client, name, number)
@@ -468,7 +468,7 @@ async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
     names = [*(f"q{number}" for number in range(8)), *rng.sample(crowd, 4)]
     # Two clocks: the test's own, which the hidden messages wait for, and the server's, long before.
     at_ms = LATER_MS
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
         await read_all(reader, at_ms)
         for step in range(150):
             for _ in range(rng.randrange(4)):
@@ -477,7 +477,7 @@ async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
                 with suppress(RsmqError, redis.ResponseError):
                     LONG_EVENTS[event](client, name, at_ms + rng.choice((0, 1, 5, 50, 5000)), step)
             at_ms += rng.choice((0, 1, 1, 7, 100, 1000))
-            async with aclosing(QueueReader(redis_url)) as fresh:
+            async with aclosing(RsmqReader(redis_url)) as fresh:
                 assert await read_all(reader, at_ms) == await read_all(fresh, at_ms), step
         assert is_tracking(reader)
         assert reader.rows._connection._unreported == 0

@@ -13,7 +13,7 @@ from redis import Redis
 from rsmq import RedisSMQ
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import SERVER_ERRORS, ListQueue, QueueReader, Rsmq
+from rsmq_tui.protocol import SERVER_ERRORS, ListQueue, Rsmq, RsmqReader
 from rsmq_tui.protocol.clients import (
     COMMANDS_MAX,
     ClientActivity,
@@ -131,8 +131,8 @@ def _working(*workers: Worker) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _reader(url: str) -> AsyncIterator[QueueReader]:
-    reader = QueueReader(url)
+async def _reader(url: str) -> AsyncIterator[RsmqReader]:
+    reader = RsmqReader(url)
     try:
         yield reader
     finally:
@@ -172,7 +172,7 @@ async def test_counts_agree_with_what_each_client_did(redis_url: str, client: Re
 
 
 async def seen_clients(
-    reader: QueueReader | ListReader, queue: str, client: Redis, work: Callable[[], object]
+    reader: RsmqReader | ListReader, queue: str, client: Redis, work: Callable[[], object]
 ) -> QueueClients:
     """Watch while that is done: from when the server lists a monitor until further commands reach the limit."""
     with pytest.MonkeyPatch.context() as patched:
@@ -377,7 +377,7 @@ async def test_a_look_ends_by_itself(
 @pytest.mark.parametrize("parts", [(), (b"+O",), (b"x" * 200_000,)], ids=["nothing", "half", "flood"])
 async def test_a_server_that_does_not_answer_monitor(parts: tuple[bytes, ...]) -> None:
     async with _answering(*parts) as (url, left):
-        reader = QueueReader(url, timeout_s=0.2)
+        reader = RsmqReader(url, timeout_s=0.2)
         with pytest.raises(SERVER_ERRORS, match="MONITOR"):
             await reader.clients("q", seconds=1)
         await left.wait()

@@ -5,13 +5,13 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.editor import QueueFields, RsmqEditor
 from tests.protocol.keyspace import now_ms
 from tests.triage.keyspace import ODD, lay, message
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_messages_are_read_byte_for_byte(editor: QueueEditor, client: Redis, odd: str) -> None:
+async def test_messages_are_read_byte_for_byte(editor: RsmqEditor, client: Redis, odd: str) -> None:
     there = ODD[odd]
     lay(client, "a", there, message(b"other"))
     since_ms = now_ms(client)
@@ -29,7 +29,7 @@ async def test_messages_are_read_byte_for_byte(editor: QueueEditor, client: Redi
     assert values == [(there.body, there.rc, there.fr), (None, None, None)]
 
 
-async def test_no_ids_are_no_messages(editor: QueueEditor, client: Redis) -> None:
+async def test_no_ids_are_no_messages(editor: RsmqEditor, client: Redis) -> None:
     for bodies in (True, False):
         at_ms, found = await editor.messages("a", [], bodies=bodies)
         assert found == []
@@ -37,7 +37,7 @@ async def test_no_ids_are_no_messages(editor: QueueEditor, client: Redis) -> Non
     assert await editor.values("a", []) == []
 
 
-async def test_a_queues_own_fields(editor: QueueEditor, client: Redis) -> None:
+async def test_a_queues_own_fields(editor: RsmqEditor, client: Redis) -> None:
     assert await editor.fields("a") == QueueFields({}, listed=False, depth=0)
     assert not (await editor.fields("a")).exists
 
@@ -58,7 +58,7 @@ async def test_a_queues_own_fields(editor: QueueEditor, client: Redis) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3_000])
-async def test_strays_are_found_whatever_the_hash_looks_like(editor: QueueEditor, client: Redis, count: int) -> None:
+async def test_strays_are_found_whatever_the_hash_looks_like(editor: RsmqEditor, client: Redis, count: int) -> None:
     Rsmq(client).create_queue("a")
     strays = {b"field %d" % number: b"\xff%d" % number for number in range(count)}
     if strays:
@@ -75,7 +75,7 @@ async def test_strays_are_found_whatever_the_hash_looks_like(editor: QueueEditor
     assert steps > 1 or count < 3_000
 
 
-async def test_long_strays_are_read_one_by_one(editor: QueueEditor, client: Redis) -> None:
+async def test_long_strays_are_read_one_by_one(editor: RsmqEditor, client: Redis) -> None:
     client.hset("rsmq:a:Q", mapping={f"long {number}": b"x" * 2_000_000 for number in range(8)})
     client.hset("rsmq:a:Q", mapping={f"short {number}": b"x" for number in range(8)})
     before = editor.traffic.bytes_received
@@ -88,7 +88,7 @@ async def test_long_strays_are_read_one_by_one(editor: QueueEditor, client: Redi
     assert [part async for part in editor.field_values("a", {b"gone": 1})] == [{}]
 
 
-async def test_another_namespace_shares_the_connections(editor: QueueEditor, client: Redis) -> None:
+async def test_another_namespace_shares_the_connections(editor: RsmqEditor, client: Redis) -> None:
     lay(client, "a", message(), ns="jobs")
     clients = len(client.client_list())
     other = editor.within("jobs")
@@ -100,7 +100,7 @@ async def test_another_namespace_shares_the_connections(editor: QueueEditor, cli
 
 
 @pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q"])
-async def test_a_key_of_another_type_is_told(editor: QueueEditor, client: Redis, key: str) -> None:
+async def test_a_key_of_another_type_is_told(editor: RsmqEditor, client: Redis, key: str) -> None:
     client.set(key, "a string")
 
     for read in (editor.fields("a"), editor.messages("a", [b"one"])):
@@ -110,17 +110,17 @@ async def test_a_key_of_another_type_is_told(editor: QueueEditor, client: Redis,
 
 
 async def test_a_label_holds_no_password(redis_url: str) -> None:
-    editor = QueueEditor(redis_url.replace("://", "://ann:secret@"))
+    editor = RsmqEditor(redis_url.replace("://", "://ann:secret@"))
 
     assert "secret" not in editor.label
     assert editor.label == redis_url
     with pytest.raises(ValueError, match="not a Redis URL"):
-        QueueEditor("http://example.org")
+        RsmqEditor("http://example.org")
     await editor.aclose()
 
 
 async def test_a_server_that_is_not_there_is_told() -> None:
-    editor = QueueEditor("redis://127.0.0.1:1/0")
+    editor = RsmqEditor("redis://127.0.0.1:1/0")
 
     for call in (editor.fields("a"), editor.clock_us(), editor.settle("x"), editor.forget(["x"])):
         with pytest.raises(RedisConnectionError):

@@ -10,7 +10,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
 from rsmq_tui.protocol.outcomes import letters_of
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.protocol.edited import applied, applied_without
 from tests.protocol.keyspace import everything
@@ -47,7 +47,7 @@ def batch(kind: EditKind, *messages: RawMessage, sent: int = 0, must_exist: bool
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_the_inverse_puts_every_byte_back(editor: QueueEditor, client: Redis, kind: EditKind, odd: str) -> None:
+async def test_the_inverse_puts_every_byte_back(editor: RsmqEditor, client: Redis, kind: EditKind, odd: str) -> None:
     lay(client, "a", THREE, *([] if kind is EditKind.PUT else [ODD[odd]]))
     before = everything(client)
     edits = batch(kind, ODD[odd])
@@ -66,7 +66,7 @@ async def test_the_inverse_puts_every_byte_back(editor: QueueEditor, client: Red
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_a_move_takes_everything_along(editor: QueueEditor, client: Redis, odd: str) -> None:
+async def test_a_move_takes_everything_along(editor: RsmqEditor, client: Redis, odd: str) -> None:
     lay(client, "a", ODD[odd])
     there = everything(client)
     client.delete("rsmq:a")
@@ -83,7 +83,7 @@ async def test_a_move_takes_everything_along(editor: QueueEditor, client: Redis,
 
 
 @pytest.mark.parametrize("kind", [EditKind.REMOVE, EditKind.RESCORE, EditKind.MOVE])
-async def test_only_what_is_as_it_was_changes(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_only_what_is_as_it_was_changes(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     seen = [message(b"%d" % number, rc=b"1", fr=b"5") for number in range(6)]
     rescored, received, forgotten, emptied = (
         seen[1]._replace(score=b"1001"),
@@ -111,7 +111,7 @@ async def test_only_what_is_as_it_was_changes(editor: QueueEditor, client: Redis
 )
 @pytest.mark.parametrize("is_any", [False, True], ids=["unchanged", "any"])
 async def test_messages_that_nobody_received_are_removed(
-    editor: QueueEditor, client: Redis, places: tuple[int, ...], outcome: str, is_any: bool
+    editor: RsmqEditor, client: Redis, places: tuple[int, ...], outcome: str, is_any: bool
 ) -> None:
     there = [message(b"%d" % number) for number in range(3)]
     called, gone = message(b"vt", body=None), message(b"gone")
@@ -136,7 +136,7 @@ async def test_messages_that_nobody_received_are_removed(
 
 
 @pytest.mark.parametrize("kind", [EditKind.PUT, EditKind.MOVE])
-async def test_an_id_that_is_in_use_there_is_left_alone(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_an_id_that_is_in_use_there_is_left_alone(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     known, bodied, free = (message(id) for id in (b"known", b"bodied", b"free"))
     to = "a" if kind is EditKind.PUT else "b"
     lay(client, to, message(b"known", body=b"other"))
@@ -154,7 +154,7 @@ async def test_an_id_that_is_in_use_there_is_left_alone(editor: QueueEditor, cli
         assert {id for id, _ in everything(client)[b"rsmq:a"]} == {b"known", b"bodied"}
 
 
-async def test_two_messages_do_not_move_to_one_id(editor: QueueEditor, client: Redis) -> None:
+async def test_two_messages_do_not_move_to_one_id(editor: RsmqEditor, client: Redis) -> None:
     lay(client, "a", ONE, TWO)
     edits = (Edit(ONE, ONE._replace(id=b"same")), Edit(TWO, TWO._replace(id=b"same")))
 
@@ -164,7 +164,7 @@ async def test_two_messages_do_not_move_to_one_id(editor: QueueEditor, client: R
     assert everything(client)[b"rsmq:b"] == [(b"same", 1000.0)]
 
 
-async def test_the_inverse_is_of_what_was_done_only(editor: QueueEditor, client: Redis) -> None:
+async def test_the_inverse_is_of_what_was_done_only(editor: RsmqEditor, client: Redis) -> None:
     lay(client, "a", ONE, TWO._replace(rc=b"9"))
     before = everything(client)
     edits = batch(EditKind.REMOVE, ONE, TWO, THREE)
@@ -180,7 +180,7 @@ async def test_the_inverse_is_of_what_was_done_only(editor: QueueEditor, client:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_call_is_carried_out_once(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_a_call_is_carried_out_once(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     token = editor.new_token()
     outcome = await editor.apply(batch(kind, ONE, TWO), token)
@@ -196,7 +196,7 @@ async def test_a_call_is_carried_out_once(editor: QueueEditor, client: Redis, ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_call_that_was_given_up_never_is(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_a_call_that_was_given_up_never_is(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     before = everything(client)
     token = editor.new_token()
@@ -212,7 +212,7 @@ async def test_a_call_that_was_given_up_never_is(editor: QueueEditor, client: Re
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_call_that_was_announced_and_left_no_marker_was_not_carried_out(
-    editor: QueueEditor, client: Redis, kind: EditKind
+    editor: RsmqEditor, client: Redis, kind: EditKind
 ) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     before = everything(client)
@@ -231,7 +231,7 @@ async def test_a_call_that_was_announced_and_left_no_marker_was_not_carried_out(
     assert not client.keys("*:rsmq-tui:*")
 
 
-async def test_what_is_left_behind_has_no_lifetime_to_be_evicted_by(editor: QueueEditor, client: Redis) -> None:
+async def test_what_is_left_behind_has_no_lifetime_to_be_evicted_by(editor: RsmqEditor, client: Redis) -> None:
     lay(client, "a", ONE)
     applied_token, voided = editor.new_token(), editor.new_token()
     await editor.apply(batch(EditKind.REMOVE, ONE), applied_token)
@@ -241,7 +241,7 @@ async def test_what_is_left_behind_has_no_lifetime_to_be_evicted_by(editor: Queu
 
 
 async def test_what_expires_keeps_its_outcome_and_its_type_until_then_also_without_memory(
-    editor: QueueEditor, client: Redis
+    editor: RsmqEditor, client: Redis
 ) -> None:
     lay(client, "a", ONE)
     done, voided, foreign = editor.new_token(), editor.new_token(), editor.new_token()
@@ -261,7 +261,7 @@ async def test_what_expires_keeps_its_outcome_and_its_type_until_then_also_witho
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_queue_that_is_none_gets_nothing(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_a_queue_that_is_none_gets_nothing(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     to = "b" if kind is EditKind.MOVE else "a"
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     client.hdel(f"rsmq:{to}:Q", "vt")
@@ -279,7 +279,7 @@ async def test_a_queue_that_is_none_gets_nothing(editor: QueueEditor, client: Re
 @pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q", "rsmq:b", "rsmq:b:Q"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_key_of_another_type_changes_nothing(
-    editor: QueueEditor, client: Redis, kind: EditKind, key: str
+    editor: RsmqEditor, client: Redis, kind: EditKind, key: str
 ) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE]))
     client.delete(key)
@@ -298,7 +298,7 @@ async def test_a_key_of_another_type_changes_nothing(
 @pytest.mark.parametrize("score", [b" 12", b"12 ", b"0x1G", b"1_0", b"nan", b"", b"one", b"1e", b"\xd9\xa1"])
 @pytest.mark.parametrize("kind", [EditKind.PUT, EditKind.MOVE])
 async def test_a_score_that_is_none_changes_nothing(
-    editor: QueueEditor, client: Redis, kind: EditKind, score: bytes
+    editor: RsmqEditor, client: Redis, kind: EditKind, score: bytes
 ) -> None:
     lay(client, "a", *([] if kind is EditKind.PUT else [ONE, TWO]))
     before = everything(client)
@@ -317,7 +317,7 @@ async def test_a_score_that_is_none_changes_nothing(
 @pytest.mark.parametrize("name", ["vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_message_called_as_an_attribute_leaves_the_attribute_alone(
-    editor: QueueEditor, client: Redis, kind: EditKind, name: str
+    editor: RsmqEditor, client: Redis, kind: EditKind, name: str
 ) -> None:
     for queue in ("a", "b"):
         client.hset(f"rsmq:{queue}:Q", mapping={"totalsent": 7, "totalrecv": 8})
@@ -339,7 +339,7 @@ async def test_a_message_called_as_an_attribute_leaves_the_attribute_alone(
     [(None, b"2", b"0"), (b"0", b"2", b"0"), (b"40", b"42", b"40"), (b"many", b"many", b"many"), (b"", b"", b"")],
 )
 async def test_what_is_sent_counts_and_what_is_taken_back_does_not(
-    editor: QueueEditor, client: Redis, total: bytes | None, with_three: bytes, after: bytes
+    editor: RsmqEditor, client: Redis, total: bytes | None, with_three: bytes, after: bytes
 ) -> None:
     if total is not None:
         client.hset("rsmq:a:Q", "totalsent", total)
@@ -354,7 +354,7 @@ async def test_what_is_sent_counts_and_what_is_taken_back_does_not(
     assert client.hget("rsmq:a:Q", "totalsent") == after
 
 
-async def test_nothing_sent_counts_nothing(editor: QueueEditor, client: Redis) -> None:
+async def test_nothing_sent_counts_nothing(editor: RsmqEditor, client: Redis) -> None:
     lay(client, "a", ONE)
 
     assert await applied(editor, batch(EditKind.PUT, ONE, sent=1)) == "t"
@@ -363,7 +363,7 @@ async def test_nothing_sent_counts_nothing(editor: QueueEditor, client: Redis) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_batch_may_be_large(editor: QueueEditor, client: Redis, kind: EditKind) -> None:
+async def test_a_batch_may_be_large(editor: RsmqEditor, client: Redis, kind: EditKind) -> None:
     many = [message(b"%032d" % number, rc=b"1", fr=b"5") for number in range(500)]
     lay(client, "a", *([] if kind is EditKind.PUT else many))
     before = everything(client)
@@ -377,7 +377,7 @@ async def test_a_batch_may_be_large(editor: QueueEditor, client: Redis, kind: Ed
     assert everything(client) == before
 
 
-async def test_an_empty_batch_does_nothing(editor: QueueEditor, client: Redis) -> None:
+async def test_an_empty_batch_does_nothing(editor: RsmqEditor, client: Redis) -> None:
     before = everything(client)
 
     for kind in EditKind:
@@ -385,7 +385,7 @@ async def test_an_empty_batch_does_nothing(editor: QueueEditor, client: Redis) -
     assert everything(client) == before
 
 
-async def test_an_edit_of_nothing_is_refused(editor: QueueEditor) -> None:
+async def test_an_edit_of_nothing_is_refused(editor: RsmqEditor) -> None:
     with pytest.raises(ValueError, match="an edit of nothing"):
         await editor.apply(MessageBatch(EditKind.REMOVE, "a", (Edit(None, None),)), editor.new_token())
 
@@ -399,7 +399,7 @@ COMMANDS = (
 @pytest.mark.parametrize("denied", COMMANDS)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
-    editor: QueueEditor, client: Redis, redis_url: str, kind: EditKind, denied: str
+    editor: RsmqEditor, client: Redis, redis_url: str, kind: EditKind, denied: str
 ) -> None:
     # The first has no fields: whoever writes it before being refused has begun.
     messages = [message(b"bare", body=None), ONE, TWO]
@@ -430,7 +430,7 @@ async def test_removing_works_on_a_server_that_is_out_of_memory() -> None:
         for queue in ("a", "b"):
             Rsmq(admin).create_queue(queue)
         lay(admin, "a", ONE, TWO)
-        editor = QueueEditor(server.url)
+        editor = RsmqEditor(server.url)
         await editor.fields("a")
         # The server knows the script: only what the script does is refused.
         assert await applied(editor, batch(EditKind.REMOVE, THREE)) == "g"

@@ -8,7 +8,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq, RsmqError
 from rsmq_tui.protocol.editing import VoidedError
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit
 from tests.protocol.edited import applied, applied_without
 from tests.protocol.keyspace import everything
@@ -23,7 +23,7 @@ CREATION = FieldBatch(
 ODD_VALUES = [b"30", b"", b"\xff\x00", b"=30", b" 007", b"x" * 100_000]
 
 
-async def test_a_queue_is_made_and_taken_away_again(editor: QueueEditor, client: Redis) -> None:
+async def test_a_queue_is_made_and_taken_away_again(editor: RsmqEditor, client: Redis) -> None:
     before = everything(client)
 
     assert await applied(editor, CREATION) == "d"
@@ -39,7 +39,7 @@ async def test_a_queue_is_made_and_taken_away_again(editor: QueueEditor, client:
 
 @pytest.mark.parametrize("after", [None, *ODD_VALUES])
 @pytest.mark.parametrize("before", [None, *ODD_VALUES])
-async def test_values_are_raw(editor: QueueEditor, client: Redis, before: bytes | None, after: bytes | None) -> None:
+async def test_values_are_raw(editor: RsmqEditor, client: Redis, before: bytes | None, after: bytes | None) -> None:
     client.hset("rsmq:new:Q", "kept", "x")
     if before is not None:
         client.hset("rsmq:new:Q", b"na\xffme", before)
@@ -63,7 +63,7 @@ def _somebody_sets_a_field(client: Redis) -> Any:
 
 
 @pytest.mark.parametrize("meddle", [_somebody_lists_it, _somebody_sets_a_field])
-async def test_nothing_changes_where_anything_has(editor: QueueEditor, client: Redis, meddle: Any) -> None:
+async def test_nothing_changes_where_anything_has(editor: RsmqEditor, client: Redis, meddle: Any) -> None:
     meddle(client)
     before = everything(client)
 
@@ -72,7 +72,7 @@ async def test_nothing_changes_where_anything_has(editor: QueueEditor, client: R
     assert everything(client) == before
 
 
-async def test_a_queue_with_messages_is_not_taken_away(editor: QueueEditor, client: Redis) -> None:
+async def test_a_queue_with_messages_is_not_taken_away(editor: RsmqEditor, client: Redis) -> None:
     await applied(editor, CREATION)
     lay(client, "new", message())
     before = everything(client)
@@ -85,7 +85,7 @@ async def test_a_queue_with_messages_is_not_taken_away(editor: QueueEditor, clie
     assert await applied(editor, replace(inverse, empty=False)) == "d"
 
 
-async def test_it_is_carried_out_once(editor: QueueEditor, client: Redis) -> None:
+async def test_it_is_carried_out_once(editor: RsmqEditor, client: Redis) -> None:
     token = editor.new_token()
     assert await editor.settle(token) is None
     with pytest.raises(VoidedError):
@@ -100,7 +100,7 @@ async def test_it_is_carried_out_once(editor: QueueEditor, client: Redis) -> Non
 
 
 @pytest.mark.parametrize("key", ["rsmq:new", "rsmq:new:Q", "rsmq:QUEUES"])
-async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client: Redis, key: str) -> None:
+async def test_a_key_of_another_type_changes_nothing(editor: RsmqEditor, client: Redis, key: str) -> None:
     client.set(key, "a string")
     before = everything(client)
 
@@ -124,7 +124,7 @@ MIXED = FieldBatch(
 )
 @pytest.mark.parametrize("way", ["there", "back"])
 async def test_nothing_is_half_done_for_a_user_who_may_not_do_all_of_it(
-    editor: QueueEditor, client: Redis, redis_url: str, denied: str, way: str
+    editor: RsmqEditor, client: Redis, redis_url: str, denied: str, way: str
 ) -> None:
     client.hset("rsmq:new:Q", mapping={"stray": "x", "delay": "1"})
     edits = MIXED

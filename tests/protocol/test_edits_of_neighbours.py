@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from tests.protocol.edited import applied
 from tests.protocol.keyspace import everything
@@ -26,7 +26,7 @@ def two_queues(client: Redis) -> None:
 @pytest.mark.parametrize("there", ["a message", "a field"])
 @pytest.mark.parametrize("kind", [EditKind.PUT, EditKind.MOVE])
 async def test_what_is_there_is_not_written_over(
-    editor: QueueEditor, client: Redis, kind: EditKind, there: str, counted: bool, suffix: bytes
+    editor: RsmqEditor, client: Redis, kind: EditKind, there: str, counted: bool, suffix: bytes
 ) -> None:
     count = b"3" if counted else None
     seen = message(b"one", rc=count, fr=count)
@@ -49,7 +49,7 @@ async def test_what_is_there_is_not_written_over(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("kind", [EditKind.REMOVE, EditKind.MOVE])
 async def test_the_body_of_another_message_stays(
-    editor: QueueEditor, client: Redis, kind: EditKind, suffix: bytes
+    editor: RsmqEditor, client: Redis, kind: EditKind, suffix: bytes
 ) -> None:
     lay(client, "a", message(b"one"), message(b"one" + suffix, body=b"other"))
     before = everything(client)
@@ -67,7 +67,7 @@ async def test_the_body_of_another_message_stays(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-async def test_both_go_together_and_come_back(editor: QueueEditor, client: Redis, suffix: bytes) -> None:
+async def test_both_go_together_and_come_back(editor: RsmqEditor, client: Redis, suffix: bytes) -> None:
     empty = everything(client)
     other = message(b"one" + suffix, body=b"other")
     lay(client, "a", message(b"one"), other)

@@ -6,7 +6,7 @@ from redis.exceptions import ResponseError
 
 from rsmq_tui.protocol import Rsmq, RsmqError
 from rsmq_tui.protocol.editing import Batch, VoidedError
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from tests.protocol.edited import applied, applied_without
 from tests.protocol.keyspace import everything
@@ -27,7 +27,7 @@ def damaged_queue(client: Redis) -> None:
 
 
 @pytest.mark.parametrize("name", BATCHES)
-async def test_there_and_back(editor: QueueEditor, client: Redis, name: str) -> None:
+async def test_there_and_back(editor: RsmqEditor, client: Redis, name: str) -> None:
     batch, before = BATCHES[name], everything(client)
     assert await applied(editor, batch) == "d" * batch.size
     after = everything(client)
@@ -42,7 +42,7 @@ async def test_there_and_back(editor: QueueEditor, client: Redis, name: str) -> 
     assert after != before
 
 
-async def test_a_body_saves_its_message(editor: QueueEditor, client: Redis) -> None:
+async def test_a_body_saves_its_message(editor: RsmqEditor, client: Redis) -> None:
     client.hset("rsmq:a:Q", "bare", "")
     before = everything(client)
     assert await applied(editor, DROP) == "c"
@@ -72,7 +72,7 @@ async def test_a_body_saves_its_message(editor: QueueEditor, client: Redis) -> N
     ],
 )
 async def test_a_stray_is_nobodys_and_an_owned_field_is_a_counter(
-    editor: QueueEditor,
+    editor: RsmqEditor,
     client: Redis,
     kind: LooseKind,
     edits: list[tuple[bytes, bytes | None, bytes | None]],
@@ -85,7 +85,7 @@ async def test_a_stray_is_nobodys_and_an_owned_field_is_a_counter(
 
 
 @pytest.mark.parametrize("name", BATCHES)
-async def test_carried_out_once_and_settled(editor: QueueEditor, client: Redis, name: str) -> None:
+async def test_carried_out_once_and_settled(editor: RsmqEditor, client: Redis, name: str) -> None:
     batch, token = BATCHES[name], editor.new_token()
     outcome = await editor.apply(batch, token)
     with pytest.raises(VoidedError):
@@ -94,7 +94,7 @@ async def test_carried_out_once_and_settled(editor: QueueEditor, client: Redis, 
 
 
 @pytest.mark.parametrize("name", BATCHES)
-async def test_given_up_and_looked_for(editor: QueueEditor, client: Redis, name: str) -> None:
+async def test_given_up_and_looked_for(editor: RsmqEditor, client: Redis, name: str) -> None:
     batch, token = BATCHES[name], editor.new_token()
     assert await editor.infer_outcome(batch) == ""
     assert await editor.settle(token) is None
@@ -111,7 +111,7 @@ COMMANDS = ("zcard", "zscore", "hget", "hset", "hdel", "hlen", "hexists", "zrem"
 
 @pytest.mark.parametrize("denied", COMMANDS)
 @pytest.mark.parametrize("name", BATCHES)
-async def test_nothing_is_half_done(editor: QueueEditor, client: Redis, redis_url: str, name: str, denied: str) -> None:
+async def test_nothing_is_half_done(editor: RsmqEditor, client: Redis, redis_url: str, name: str, denied: str) -> None:
     batch, before = BATCHES[name], everything(client)
     outcome = await applied_without(denied, editor, batch, client, redis_url)
 
@@ -127,7 +127,7 @@ async def test_nothing_is_half_done(editor: QueueEditor, client: Redis, redis_ur
 
 @pytest.mark.parametrize("key", ["rsmq:a", "rsmq:a:Q"])
 @pytest.mark.parametrize("name", BATCHES)
-async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client: Redis, name: str, key: str) -> None:
+async def test_a_key_of_another_type_changes_nothing(editor: RsmqEditor, client: Redis, name: str, key: str) -> None:
     client.delete(key)
     client.set(key, "x")
     before = everything(client)
@@ -136,7 +136,7 @@ async def test_a_key_of_another_type_changes_nothing(editor: QueueEditor, client
     assert everything(client) == before
 
 
-async def test_a_queue_of_the_indexs_name(editor: QueueEditor, client: Redis) -> None:
+async def test_a_queue_of_the_indexs_name(editor: RsmqEditor, client: Redis) -> None:
     """Its messages' key is the index, a set: there are none, whatever is done to its hash."""
     client.sadd("rsmq:QUEUES", "QUEUES")
     client.hset("rsmq:QUEUES:Q", mapping={"vt": 30, "lost": "body"})
@@ -155,7 +155,7 @@ async def test_a_queue_of_the_indexs_name(editor: QueueEditor, client: Redis) ->
 
 
 @pytest.mark.parametrize("held", [False, True])
-async def test_a_queue_that_held_messages_before_it_was_one(editor: QueueEditor, client: Redis, held: bool) -> None:
+async def test_a_queue_that_held_messages_before_it_was_one(editor: RsmqEditor, client: Redis, held: bool) -> None:
     """Undoing a queue leaves no message without one, but where it found them like that."""
     client.hdel("rsmq:a:Q", "vt")
     before = everything(client)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.protocol import QueueReader, RsmqError
+from rsmq_tui.protocol import RsmqError, RsmqReader
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk, BodyFilter
@@ -22,7 +22,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_strategies, "_SLOW_S", 0.0)
 
 
-async def _chunks(reader: QueueReader, wanted: BodyFilter = _WANTED) -> list[BodyChunk]:
+async def _chunks(reader: RsmqReader, wanted: BodyFilter = _WANTED) -> list[BodyChunk]:
     async with aclosing(reader.bodies.chunks("q", 100, wanted)) as chunks:
         return [chunk async for chunk in chunks]
 
@@ -33,7 +33,7 @@ def _wanted(bodies: dict[bytes, bytes]) -> set[bytes]:
 
 @pytest.mark.parametrize("count", [0, 1, 30, 3_000, 20_000])
 async def test_what_passes_comes_once_and_the_rest_is_counted(
-    reader: QueueReader, client: redis.Redis, count: int
+    reader: RsmqReader, client: redis.Redis, count: int
 ) -> None:
     bodies = fill(client, count)
     before = everything(client)
@@ -50,9 +50,7 @@ async def test_what_passes_comes_once_and_the_rest_is_counted(
     assert everything(client) == before
 
 
-async def test_what_stays_comes_once_while_the_queue_grows_and_shrinks(
-    reader: QueueReader, client: redis.Redis
-) -> None:
+async def test_what_stays_comes_once_while_the_queue_grows_and_shrinks(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 20_000)
     rng = random.Random(4)
     stay = set(rng.sample(sorted(_wanted(bodies)), 100))
@@ -76,14 +74,14 @@ async def test_what_stays_comes_once_while_the_queue_grows_and_shrinks(
 async def test_without_scripts_every_body_passes(redis_url: str, client: redis.Redis) -> None:
     bodies = fill(client, 12_000)
     client.execute_command("ACL", "SETUSER", "some", "on", ">x", "~*", "+@all", "-@scripting")
-    async with aclosing(QueueReader(redis_url.replace("://", "://some:x@"))) as other:
+    async with aclosing(RsmqReader(redis_url.replace("://", "://some:x@"))) as other:
         chunks = await _chunks(other)
     assert {id for chunk in chunks for id in chunk.ids} == set(bodies)
     assert not any(chunk.passed_over for chunk in chunks)
     client.execute_command("ACL", "DELUSER", "some")
 
 
-async def test_a_filter_that_leaves_little_out_is_given_up(reader: QueueReader, client: redis.Redis) -> None:
+async def test_a_filter_that_leaves_little_out_is_given_up(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 12_000)
     chunks = await _chunks(reader, BodyFilter(b"body", is_plain=True, in_lower=False))
     ids = [id for chunk in chunks for id in chunk.ids]
@@ -92,7 +90,7 @@ async def test_a_filter_that_leaves_little_out_is_given_up(reader: QueueReader, 
 
 
 @pytest.mark.parametrize("size", [600_000, SCAN_BODY_BYTES + 1], ids=["as many as fit", "too long"])
-async def test_long_bodies_that_pass_are_read_or_told(reader: QueueReader, client: redis.Redis, size: int) -> None:
+async def test_long_bodies_that_pass_are_read_or_told(reader: RsmqReader, client: redis.Redis, size: int) -> None:
     bodies = fill(client, 2_000)
     long = set(random.Random(5).sample(sorted(bodies), 10))
     for id in long:
@@ -108,7 +106,7 @@ async def test_long_bodies_that_pass_are_read_or_told(reader: QueueReader, clien
         assert all(len(read[id]) == size + 2 for id in long)
 
 
-async def test_counters_and_attributes_are_no_bodies(reader: QueueReader, client: redis.Redis) -> None:
+async def test_counters_and_attributes_are_no_bodies(reader: RsmqReader, client: redis.Redis) -> None:
     fill(client, 9_000)
     odd = b"a" * 29 + b":rc"
     client.hset("rsmq:q:Q", mapping={odd: b"odd 17", odd + b":rc": b"17", b"short:fr": b"17", b"totalsent": b"17"})
@@ -117,7 +115,7 @@ async def test_counters_and_attributes_are_no_bodies(reader: QueueReader, client
     assert ids.isdisjoint((odd + b":rc", b"short:fr", b"totalsent"))
 
 
-async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: QueueReader, client: redis.Redis) -> None:
+async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 12_000)
     found: set[bytes] = set()
     async with aclosing(reader.bodies.chunks("q", 100, _WANTED)) as chunks:
@@ -127,7 +125,7 @@ async def test_it_goes_on_when_the_server_has_forgotten_the_script(reader: Queue
     assert _wanted(bodies) <= found
 
 
-async def test_leaving_early_leaves_nothing_behind(reader: QueueReader, client: redis.Redis) -> None:
+async def test_leaving_early_leaves_nothing_behind(reader: RsmqReader, client: redis.Redis) -> None:
     bodies = fill(client, 12_000)
     async with aclosing(reader.bodies.chunks("q", 100, _WANTED)) as chunks:
         number = 0
@@ -138,7 +136,7 @@ async def test_leaving_early_leaves_nothing_behind(reader: QueueReader, client: 
     assert {id for chunk in await _chunks(reader) for id in chunk.ids} >= _wanted(bodies)
 
 
-async def test_another_type_is_told(reader: QueueReader, client: redis.Redis) -> None:
+async def test_another_type_is_told(reader: RsmqReader, client: redis.Redis) -> None:
     fill(client, 12_000)
 
     async def scan() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import QueueReader, Rsmq, RsmqError
+from rsmq_tui.protocol import Rsmq, RsmqError, RsmqReader
 from rsmq_tui.protocol.rsmq.inspection import Belonging, MemberNow, QueueInspection, QueueLook
 from tests.protocol.keyspace import everything, plant
 
@@ -16,7 +16,7 @@ A, B, C = "a" * 32, "b" * 32, "c" * 32
 
 @pytest.fixture(params=["scripts", "plain commands"])
 async def looking(request: pytest.FixtureRequest, redis_url: str) -> AsyncIterator[QueueInspection]:
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
         if request.param == "plain commands":
             reader.inspection._runner.refused = "not here"
         yield reader.inspection
@@ -160,5 +160,5 @@ async def test_values(looking: QueueInspection, client: Redis) -> None:
 async def test_keys_are_found_by_their_names(client: Redis, redis_url: str) -> None:
     for key in ("a*b:q:Q", "a*b:z", "a*b:QUEUES", "a*b:nested:q:Q", "axb:q:Q", "a*b:QUEUES:Q", "a*b::Q", "a*b:"):
         client.set(key, "x")
-    async with aclosing(QueueReader(redis_url, "a*b")) as reader:
+    async with aclosing(RsmqReader(redis_url, "a*b")) as reader:
         assert [names async for _, names in reader.inspection.keyed()] == [["QUEUES", "q", "z"]]

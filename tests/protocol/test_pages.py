@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import Anchor, PageRequest, QueueReader, RawPage, Rsmq, RsmqError
+from rsmq_tui.protocol import Anchor, PageRequest, RawPage, Rsmq, RsmqError, RsmqReader
 from tests.protocol.keyspace import plant
 
 LATER_MS = 4_000_000_000_000
@@ -46,7 +46,7 @@ class TestByRank:
             ("hidden", "last", "hij", 7),
         ],
     )
-    async def test_ends(self, reader: QueueReader, part: Any, where: Any, found: str, start: int) -> None:
+    async def test_ends(self, reader: RsmqReader, part: Any, where: Any, found: str, start: int) -> None:
         page = await reader.pages.page(PageRequest("q", part=part, where=where, count=3))
 
         assert (letters(page), page.start) == (found, start)
@@ -72,7 +72,7 @@ class TestByRank:
         ],
     )
     async def test_around_an_anchor(
-        self, client: redis.Redis, reader: QueueReader, part: Any, where: Any, letter: str, found: str, start: int
+        self, client: redis.Redis, reader: RsmqReader, part: Any, where: Any, letter: str, found: str, start: int
     ) -> None:
         score = client.zscore("rsmq:q", letter * 32)
         page = await reader.pages.page(PageRequest("q", part=part, where=where, anchor=anchor(letter, score), count=3))
@@ -81,7 +81,7 @@ class TestByRank:
 
     @pytest.mark.parametrize(("where", "found"), [("after", "efg"), ("at", "efg"), ("before", "abc")])
     async def test_around_an_anchor_that_was_deleted(
-        self, client: redis.Redis, reader: QueueReader, where: Any, found: str
+        self, client: redis.Redis, reader: RsmqReader, where: Any, found: str
     ) -> None:
         client.zrem("rsmq:q", "d" * 32)
 
@@ -89,13 +89,13 @@ class TestByRank:
 
     @pytest.mark.parametrize(("where", "found"), [("after", "cde"), ("at", "cde"), ("before", "acd")])
     async def test_an_anchor_that_was_received_stands_for_its_old_place(
-        self, client: redis.Redis, reader: QueueReader, where: Any, found: str
+        self, client: redis.Redis, reader: RsmqReader, where: Any, found: str
     ) -> None:
         fill(client, {"b": LATER_MS + 0.5})
 
         assert letters(await reader.pages.page(PageRequest("q", where=where, anchor=anchor("b", 2), count=3))) == found
 
-    async def test_walking_down_and_up_sees_each_message_once(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_walking_down_and_up_sees_each_message_once(self, client: redis.Redis, reader: RsmqReader) -> None:
         scores = dict(client.zrange("rsmq:q", 0, -1, withscores=True))
         pages = [await reader.pages.page(PageRequest("q", count=4))]
         while pages[-1].start + len(pages[-1].messages) < pages[-1].depth:
@@ -114,14 +114,14 @@ class TestByRank:
         assert letters(top) == "abcd"
         assert [float(message.score) for page in pages for message in page.messages] == list(scores.values())
 
-    async def test_a_page_may_be_longer_than_the_queue(self, reader: QueueReader) -> None:
+    async def test_a_page_may_be_longer_than_the_queue(self, reader: RsmqReader) -> None:
         assert letters(await reader.pages.page(PageRequest("q", count=1000))) == "abcdefghij"
         assert letters(await reader.pages.page(PageRequest("q", part="hidden", where="last", count=1000))) == "ghij"
 
 
 @pytest.mark.parametrize("part", ["all", "ready", "hidden"])
 @pytest.mark.parametrize("where", ["first", "last", "after", "before", "at"])
-async def test_a_queue_that_is_not_there_is_an_empty_page(reader: QueueReader, part: Any, where: Any) -> None:
+async def test_a_queue_that_is_not_there_is_an_empty_page(reader: RsmqReader, part: Any, where: Any) -> None:
     page = await reader.pages.page(PageRequest("q", part=part, where=where, anchor=anchor("a", 5), count=3))
 
     assert (page.depth, page.ready, page.start, page.messages) == (0, 0, 0, ())
@@ -132,7 +132,7 @@ class TestEqualScores:
 
     @pytest.mark.parametrize("gone", IDS)
     async def test_a_vanished_anchor_is_placed_by_its_id(
-        self, client: redis.Redis, reader: QueueReader, gone: str
+        self, client: redis.Redis, reader: RsmqReader, gone: str
     ) -> None:
         fill(client, {"!": 1, **dict.fromkeys(self.IDS, 5), "~": 9})
         client.zrem("rsmq:q", gone * 32)
@@ -143,7 +143,7 @@ class TestEqualScores:
         assert letters(before) == ("!" + self.IDS)[self.IDS.index(gone)]
 
     @pytest.mark.parametrize("score", ["inf", "-inf", "0", "1750000000000.5"])
-    async def test_of_any_kind(self, client: redis.Redis, reader: QueueReader, score: str) -> None:
+    async def test_of_any_kind(self, client: redis.Redis, reader: RsmqReader, score: str) -> None:
         fill(client, dict.fromkeys("abcdef", float(score)))
         client.zrem("rsmq:q", "c" * 32)
 
@@ -160,7 +160,7 @@ class TestEqualScores:
         with redis.Redis.from_url(server.url) as client:
             client.delete("rsmq:bytes")
             client.zadd("rsmq:bytes", dict.fromkeys(ids, 7))
-        async with aclosing(QueueReader(server.url)) as reader:
+        async with aclosing(RsmqReader(server.url)) as reader:
             place = Anchor("7", at.decode("utf-8", "surrogateescape"))
             page = await reader.pages.page(PageRequest("bytes", where="at", anchor=place, count=100))
         found = [message.id.encode("utf-8", "surrogateescape") for message in page.messages]
@@ -168,7 +168,7 @@ class TestEqualScores:
         # At the very end a page holds the last message all the same.
         assert found == ([identity for identity in sorted(ids) if identity >= at] or [max(ids)])
 
-    async def test_deep_in_a_long_queue(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_deep_in_a_long_queue(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.zadd("rsmq:q", {f"{number:032d}": 5 for number in range(0, 40_000, 2)})
         page = await reader.pages.page(PageRequest("q", where="after", anchor=Anchor("5", f"{25_001:032d}"), count=2))
 
@@ -177,7 +177,7 @@ class TestEqualScores:
 
 
 @pytest.mark.parametrize("key", ["rsmq:q", "rsmq:q:Q"])
-async def test_wrong_types_are_a_refusal(client: redis.Redis, reader: QueueReader, key: str) -> None:
+async def test_wrong_types_are_a_refusal(client: redis.Redis, reader: RsmqReader, key: str) -> None:
     plant(client, "q", "a" * 32, due_ms=1, body="x")
     client.delete(key)
     client.set(key, "x")
@@ -192,7 +192,7 @@ async def test_wrong_types_are_a_refusal(client: redis.Redis, reader: QueueReade
         assert refusal.value.code == "wrongType"
 
 
-async def test_due_counts_are_up_to_each_bound_and_in_all(client: redis.Redis, reader: QueueReader) -> None:
+async def test_due_counts_are_up_to_each_bound_and_in_all(client: redis.Redis, reader: RsmqReader) -> None:
     fill(client, {letter: number * 10 for number, letter in enumerate("abcdef")})
 
     assert await reader.pages.due_counts("q", (0, 15, 50, 60)) == (1, 2, 6, 6, 6)
@@ -204,11 +204,11 @@ async def test_any_queue_name_and_namespace(client: redis.Redis, redis_url: str)
     for ns, queue in (("{a:b}", "QUEUE"), ("", "q"), ("\udcff\x00", "\x1b[31m"), ("rsmq", "x" * 10_000)):
         identity = "a" * 32
         client.zadd(f"{ns}:{queue}".encode("utf-8", "surrogateescape"), {identity: 5})
-        async with aclosing(QueueReader(redis_url, ns)) as reader:
+        async with aclosing(RsmqReader(redis_url, ns)) as reader:
             assert (await reader.pages.page(PageRequest(queue, count=5))).messages[0].id == identity
 
 
-async def test_a_canonical_queue(client: redis.Redis, reader: QueueReader) -> None:
+async def test_a_canonical_queue(client: redis.Redis, reader: RsmqReader) -> None:
     queues = Rsmq(client)
     queues.create_queue("q")
     identity = queues.send_message("q", "hello")
@@ -220,7 +220,7 @@ async def test_a_canonical_queue(client: redis.Redis, reader: QueueReader) -> No
 
 
 class TestWhereTheyAre:
-    async def test_one_look_tells_of_many(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_one_look_tells_of_many(self, client: redis.Redis, reader: RsmqReader) -> None:
         rsmq = Rsmq(client)
         rsmq.create_queue("q", vt=600)
         ids = list(rsmq.send_messages("q", ["a", "b", "c"]))
@@ -236,10 +236,10 @@ class TestWhereTheyAre:
         assert (third.rc, third.fr_ms) == (0, None)
         assert await reader.pages.present("q", []) == (0, ())
 
-    async def test_of_a_queue_that_is_gone_nothing_is_there(self, reader: QueueReader) -> None:
+    async def test_of_a_queue_that_is_gone_nothing_is_there(self, reader: RsmqReader) -> None:
         assert (await reader.pages.present("q", ["a" * 32]))[1] == (None,)
 
-    async def test_keys_of_other_types_are_told(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_keys_of_other_types_are_told(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.set("rsmq:q", "text")
         with pytest.raises(RsmqError):
             await reader.pages.present("q", ["a" * 32])

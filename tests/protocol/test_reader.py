@@ -6,15 +6,15 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import Namespaces, PageRequest, QueueReader, Rsmq
+from rsmq_tui.protocol import Namespaces, PageRequest, Rsmq, RsmqReader
 from tests.cli.demo.processes import eventually
 
 
 class TestNamespaces:
-    async def test_of_an_empty_server(self, reader: QueueReader) -> None:
+    async def test_of_an_empty_server(self, reader: RsmqReader) -> None:
         assert await reader.namespaces() == Namespaces((), complete=True)
 
-    async def test_are_the_sets_that_end_in_queues(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_are_the_sets_that_end_in_queues(self, client: redis.Redis, reader: RsmqReader) -> None:
         for ns in ("rsmq", "a:b", "{tag}", ""):
             Rsmq(client, ns).create_queue("q")
         client.set("string:QUEUES", "x")
@@ -24,21 +24,21 @@ class TestNamespaces:
 
         assert await reader.namespaces() == Namespaces(("", "a:b", "rsmq", "{tag}", "\udcff"), complete=True)
 
-    async def test_come_with_patterns_of_the_lists(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_come_with_patterns_of_the_lists(self, client: redis.Redis, reader: RsmqReader) -> None:
         for name in ("queue:mail", "queue:low", "queue:high", "celery", "a:b:c", "a:b:d", "x y", "z*", "it's", b"\xff"):
             client.rpush(name, "x")
         client.set("string:a", "x")
 
         assert await reader.namespaces() == Namespaces((), True, ("queue:*", "a:b:*", "celery"))
 
-    async def test_among_many_keys(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_among_many_keys(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.mset({f"key:{number}": "x" for number in range(5000)})
         client.sadd("far:QUEUES", "x")
 
         assert (await reader.namespaces()).names == ("far",)
 
     async def test_a_scan_that_takes_too_long_is_broken_off_and_says_so(
-        self, client: redis.Redis, reader: QueueReader, monkeypatch: pytest.MonkeyPatch
+        self, client: redis.Redis, reader: RsmqReader, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client.mset({f"key:{number}": "x" for number in range(5000)})
         monkeypatch.setattr("rsmq_tui.protocol.rsmq.reader._SCAN_CALLS_MAX", 2)
@@ -50,11 +50,11 @@ class TestNamespaces:
     ) -> None:
         client.sadd("rsmq:QUEUES", "q")
         client.acl_setuser("blind", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-scan"])
-        async with aclosing(QueueReader(server.url.replace("redis://", "redis://blind:x@"))) as blind:
+        async with aclosing(RsmqReader(server.url.replace("redis://", "redis://blind:x@"))) as blind:
             assert await blind.namespaces() == Namespaces((), complete=False)
 
 
-async def test_another_namespace_can_be_watched(client: redis.Redis, reader: QueueReader) -> None:
+async def test_another_namespace_can_be_watched(client: redis.Redis, reader: RsmqReader) -> None:
     Rsmq(client, "one").create_queue("q1")
     Rsmq(client, "two").create_queue("q2")
     reader.watch("one")
@@ -69,16 +69,16 @@ async def test_another_namespace_can_be_watched(client: redis.Redis, reader: Que
 )
 async def test_its_label_holds_no_secret(server: EmbeddedServer, suffix: str, label: str) -> None:
     url = server.url.replace("redis://", "redis://me:secret@") + suffix
-    async with aclosing(QueueReader(url)) as reader:
+    async with aclosing(RsmqReader(url)) as reader:
         assert reader.label == label.format(port=server.port)
 
 
 async def test_a_url_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(ValueError, match="not a Redis URL"):
-        QueueReader("http://localhost")
+        RsmqReader("http://localhost")
 
 
-async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: QueueReader) -> None:
+async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: RsmqReader) -> None:
     queues = Rsmq(client)
     for name in ("a", "b"):
         queues.create_queue(name)
@@ -98,7 +98,7 @@ async def test_traffic_is_what_the_server_counts(client: redis.Redis, reader: Qu
     assert reader.traffic.bytes_received == sum(int(found["tot-net-out"]) for found in ours)
 
 
-async def test_commands_are_counted_as_they_are_sent(client: redis.Redis, reader: QueueReader) -> None:
+async def test_commands_are_counted_as_they_are_sent(client: redis.Redis, reader: RsmqReader) -> None:
     await reader.rows.index()
     assert reader.traffic.commands == 2
     await reader.pages.page(PageRequest("q", count=1))
@@ -109,7 +109,7 @@ async def test_commands_are_counted_as_they_are_sent(client: redis.Redis, reader
 
 
 async def test_after_closing_no_connection_is_left(client: redis.Redis, redis_url: str) -> None:
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
         await reader.rows.index()
         assert "rsmq-tui" in {found.get("lib-name") for found in client.client_list()}
 
@@ -118,6 +118,6 @@ async def test_after_closing_no_connection_is_left(client: redis.Redis, redis_ur
 
 
 async def test_it_can_be_closed_unused(redis_url: str) -> None:
-    reader = QueueReader(redis_url)
+    reader = RsmqReader(redis_url)
     await reader.aclose()
     await reader.aclose()

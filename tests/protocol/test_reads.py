@@ -3,20 +3,20 @@
 import pytest
 import redis
 
-from rsmq_tui.protocol import Index, PageRequest, QueueReader, Row, Rsmq
+from rsmq_tui.protocol import Index, PageRequest, Row, Rsmq, RsmqReader
 from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import now_ms, plant, scripts_run
 
 ID = "a" * 32
 
 
-async def read_all(reader: QueueReader, at_ms: int | None = None) -> dict[str, Row]:
+async def read_all(reader: RsmqReader, at_ms: int | None = None) -> dict[str, Row]:
     index = await reader.rows.index()
     return await reader.rows.rows(index.at_ms if at_ms is None else at_ms)
 
 
 class TestTheIndex:
-    async def test_holds_the_names_sorted_and_the_servers_clock(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_holds_the_names_sorted_and_the_servers_clock(self, client: redis.Redis, reader: RsmqReader) -> None:
         for name in ("b", "a", "C"):
             Rsmq(client).create_queue(name)
         before_ms = now_ms(client)
@@ -26,14 +26,14 @@ class TestTheIndex:
         assert before_ms <= index.at_ms <= now_ms(client)
         assert index.problem is None
 
-    async def test_of_a_namespace_that_is_not_there_is_empty(self, reader: QueueReader) -> None:
+    async def test_of_a_namespace_that_is_not_there_is_empty(self, reader: RsmqReader) -> None:
         index = await reader.rows.index()
 
         assert index == Index(index.at_ms, ())
         assert await read_all(reader) == {}
 
     async def test_of_another_type_is_a_problem_and_no_queue_is_read_by_it(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         Rsmq(client).create_queue("q")
         assert list(await read_all(reader)) == ["q"]
@@ -45,7 +45,7 @@ class TestTheIndex:
         assert (index.problem or "").startswith("rsmq:QUEUES is not a set of names: WRONGTYPE")
         assert await read_all(reader) == {}
 
-    async def test_follows_queues_that_come_and_go(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_follows_queues_that_come_and_go(self, client: redis.Redis, reader: RsmqReader) -> None:
         Rsmq(client).create_queue("a")
         assert list(await read_all(reader)) == ["a"]
         Rsmq(client).create_queue("b")
@@ -55,13 +55,13 @@ class TestTheIndex:
 
 
 class TestARow:
-    async def test_of_an_empty_queue(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_of_an_empty_queue(self, client: redis.Redis, reader: RsmqReader) -> None:
         Rsmq(client).create_queue("q", vt=5, delay=6, maxsize=2048)
         created = client.hget("rsmq:q:Q", "created")
 
         assert await read_all(reader) == {"q": [[b"5", b"6", b"2048", created, created, None, None], 0]}
 
-    async def test_of_a_queue_with_messages(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_of_a_queue_with_messages(self, client: redis.Redis, reader: RsmqReader) -> None:
         queues = Rsmq(client)
         queues.create_queue("q")
         first, _, _ = queues.send_messages("q", ["x", "y", "z"])
@@ -93,7 +93,7 @@ class TestARow:
         ],
     )
     async def test_counts_the_hidden_in_the_unit_of_its_scores(
-        self, client: redis.Redis, reader: QueueReader, scores: list[str], hidden: int
+        self, client: redis.Redis, reader: RsmqReader, scores: list[str], hidden: int
     ) -> None:
         Rsmq(client).create_queue("q")
         client.zadd("rsmq:q", {f"{number:032d}": score for number, score in enumerate(scores)})
@@ -101,7 +101,7 @@ class TestARow:
 
         assert (row[1], row[4]) == (len(scores), hidden)
 
-    async def test_of_wrong_types_holds_error_texts(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_of_wrong_types_holds_error_texts(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.sadd("rsmq:QUEUES", "hash", "zset", "both", "QUEUES")
         client.set("rsmq:hash:Q", "x")
         client.zadd("rsmq:hash", {ID: 1})
@@ -123,7 +123,7 @@ class TestARow:
 class TestManyQueues:
     COUNT = CHUNK_QUEUES * (CHUNKS_IN_FLIGHT + 1) + 7
 
-    async def test_come_in_the_order_of_their_names(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_come_in_the_order_of_their_names(self, client: redis.Redis, reader: RsmqReader) -> None:
         names = [f"q{number:05d}" for number in range(self.COUNT)]
         with client.pipeline(transaction=False) as pipeline:
             for number, name in enumerate(names):
@@ -134,7 +134,7 @@ class TestManyQueues:
         assert list(rows) == names
         assert [int(row[0][0]) for row in rows.values()] == list(range(self.COUNT))
 
-    async def test_cost_one_script_for_each_chunk(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_cost_one_script_for_each_chunk(self, client: redis.Redis, reader: RsmqReader) -> None:
         names = [f"q{number}" for number in range(CHUNK_QUEUES * 2 + 1)]
         client.sadd("rsmq:QUEUES", *names)
         await read_all(reader)
@@ -148,7 +148,7 @@ class TestManyQueues:
         # TIME, SMEMBERS, and the chunks.
         assert reader.traffic.commands - commands == 5
 
-    async def test_reading_may_be_broken_off(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_reading_may_be_broken_off(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.sadd("rsmq:QUEUES", *(f"q{number}" for number in range(self.COUNT)))
         index = await reader.rows.index()
         coming = reader.rows.read(index.at_ms)
@@ -159,16 +159,16 @@ class TestManyQueues:
 
 
 class TestReceiveCounts:
-    async def look(self, reader: QueueReader, at_ms: int, *, threshold: int = 5, span: int = 50) -> list[int]:
+    async def look(self, reader: RsmqReader, at_ms: int, *, threshold: int = 5, span: int = 50) -> list[int]:
         (counts,) = await reader.rows.receive_counts(["q"], at_ms, threshold, span)
         return counts
 
-    async def test_of_nothing(self, reader: QueueReader) -> None:
+    async def test_of_nothing(self, reader: RsmqReader) -> None:
         assert await self.look(reader, 1000) == [0, 0, 0]
         assert await reader.rows.receive_counts([], 1000, 5, 50) == []
 
     async def test_say_how_many_reach_the_threshold_and_the_highest(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         for number, rc in enumerate((1, 4, 5, 6, 17)):
             plant(client, "q", f"{number:032d}", due_ms=1000 + number, rc=rc)
@@ -178,7 +178,7 @@ class TestReceiveCounts:
         assert await self.look(reader, 1002, threshold=1) == [6, 5, 17]
 
     async def test_look_on_both_sides_of_the_first_hidden_message(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         for number in range(100):
             plant(client, "q", f"{number:032d}", due_ms=1000 + number, rc=number)
@@ -190,7 +190,7 @@ class TestReceiveCounts:
 
     @pytest.mark.parametrize("key", ["rsmq:q", "rsmq:q:Q"])
     async def test_of_a_wrong_type_are_none_and_disturb_no_others(
-        self, client: redis.Redis, reader: QueueReader, key: str
+        self, client: redis.Redis, reader: RsmqReader, key: str
     ) -> None:
         plant(client, "q", ID, due_ms=1000, rc=7)
         plant(client, "other", ID, due_ms=1000, rc=8)
@@ -202,7 +202,7 @@ class TestReceiveCounts:
 
 
 class TestScriptsThatTheServerForgot:
-    async def test_are_taught_again(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_are_taught_again(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.sadd("rsmq:QUEUES", *(f"q{number}" for number in range(CHUNK_QUEUES * 3)))
         plant(client, "q1", ID, due_ms=1000, body="x", rc=6)
         first = await read_all(reader)

@@ -9,7 +9,7 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter, search
-from rsmq_tui.protocol import PageRequest, QueueReader, Rsmq, leading_int
+from rsmq_tui.protocol import PageRequest, Rsmq, RsmqReader, leading_int
 from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq import pages
 
@@ -29,18 +29,18 @@ class Told(NamedTuple):
     fr_ms: int | None
 
 
-Reading = Callable[[QueueReader, list[str]], Coroutine[Any, Any, list[Told]]]
+Reading = Callable[[RsmqReader, list[str]], Coroutine[Any, Any, list[Told]]]
 
 
-async def _scan(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _scan(reader: RsmqReader, ids: list[str]) -> list[Told]:
     return await _chunks(reader.scan.chunks("q", counts=True, bodies=False))
 
 
-async def _scan_with_bodies(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _scan_with_bodies(reader: RsmqReader, ids: list[str]) -> list[Told]:
     return await _chunks(reader.scan.chunks("q", counts=True, bodies=True, sizes=True))
 
 
-async def _by_score(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _by_score(reader: RsmqReader, ids: list[str]) -> list[Told]:
     return await _chunks(reader.ranges.chunks("q", counts=True))
 
 
@@ -52,32 +52,32 @@ async def _chunks(coming: Any) -> list[Told]:
     ]
 
 
-async def _page(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _page(reader: RsmqReader, ids: list[str]) -> list[Told]:
     page = await reader.pages.page(PageRequest("q", count=COUNT))
     return [Told(page.at_ms, each.id, each.score, each.rc, each.fr_ms) for each in page.messages]
 
 
-async def _one_by_one(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _one_by_one(reader: RsmqReader, ids: list[str]) -> list[Told]:
     found = [await reader.pages.message("q", id) for id in _often(ids)]
     assert {each.body for each in found} == {b"x"}
     return [Told(each.at_ms, each.id, str(each.score), each.rc, each.fr_ms) for each in found]
 
 
-async def _present(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _present(reader: RsmqReader, ids: list[str]) -> list[Told]:
     at_ms, found = await reader.pages.present("q", ids)
     return [Told(at_ms, id, now.score, now.rc, now.fr_ms) for id, now in zip(ids, found, strict=True) if now]
 
 
-async def _by_body(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _by_body(reader: RsmqReader, ids: list[str]) -> list[Told]:
     assert await reader.bodies.suits("q")
     return await _found(reader, "body~x")
 
 
-async def _by_id(reader: QueueReader, ids: list[str]) -> list[Told]:
+async def _by_id(reader: RsmqReader, ids: list[str]) -> list[Told]:
     return [answer for id in _often(ids) for answer in await _found(reader, f"id:{id}")]
 
 
-async def _found(reader: QueueReader, text: str) -> list[Told]:
+async def _found(reader: RsmqReader, text: str) -> list[Told]:
     return [
         Told(progress.at_ms, row.id, row.score, row.rc or 0, row.fr_ms)
         async for progress in search(reader, "q", parse_filter(text))
@@ -103,13 +103,13 @@ def ids(client: redis.Redis) -> list[str]:
 @pytest.fixture(params=["scripts", "plain"])
 async def reader(
     request: pytest.FixtureRequest, server: EmbeddedServer, client: redis.Redis
-) -> AsyncIterator[QueueReader]:
+) -> AsyncIterator[RsmqReader]:
     """A reader that may run scripts, or one that may not."""
     client.acl_setuser(
         "plain", enabled=True, passwords=["+x"], keys=["*"], categories=["+@all"], commands=["-eval", "-evalsha"]
     )
     plain_url = server.url.replace("redis://", "redis://plain:x@")
-    async with aclosing(QueueReader(plain_url if request.param == "plain" else server.url)) as opened:
+    async with aclosing(RsmqReader(plain_url if request.param == "plain" else server.url)) as opened:
         yield opened
 
 
@@ -132,7 +132,7 @@ def consumer(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("read", READS)
 async def test_a_message_is_read_as_it_was_at_one_moment(
-    read: Reading, reader: QueueReader, ids: list[str], consumer: list[str], client: redis.Redis
+    read: Reading, reader: RsmqReader, ids: list[str], consumer: list[str], client: redis.Redis
 ) -> None:
     dues = {id: f"{client.zscore('rsmq:q', id):.0f}" for id in ids}
     answer = await read(reader, ids)
@@ -160,7 +160,7 @@ async def test_a_message_that_changes_all_the_time_is_not_read_for_ever(
             client.zincrby("rsmq:q", 1, "a" * 32)
         return replies
 
-    async with aclosing(QueueReader(redis_url)) as reader:
+    async with aclosing(RsmqReader(redis_url)) as reader:
         await reader.pages.present("q", ["a" * 32])
         monkeypatch.setattr(script_runner, "exchange", beside)
         client.config_resetstat()

@@ -8,12 +8,12 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import Anchor, PageRequest, QueueReader, RawPage, Row, RsmqError
+from rsmq_tui.protocol import Anchor, PageRequest, RawPage, Row, RsmqError, RsmqReader
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.polling import CHUNK_QUEUES
 from rsmq_tui.protocol.rsmq.pages import PAGE_BODY_BYTES
-from rsmq_tui.protocol.rsmq.reader import QueueRows
+from rsmq_tui.protocol.rsmq.reader import RsmqRows
 from rsmq_tui.protocol.rsmq.scripts import RC_MAX
 from tests.protocol.keyspace import plant
 
@@ -47,8 +47,8 @@ def plain_url(client: redis.Redis, server: EmbeddedServer) -> str:
 
 
 @pytest.fixture
-async def readers(redis_url: str, plain_url: str) -> AsyncIterator[tuple[QueueReader, QueueReader]]:
-    async with aclosing(QueueReader(redis_url)) as scripted, aclosing(QueueReader(plain_url)) as plain:
+async def readers(redis_url: str, plain_url: str) -> AsyncIterator[tuple[RsmqReader, RsmqReader]]:
+    async with aclosing(RsmqReader(redis_url)) as scripted, aclosing(RsmqReader(plain_url)) as plain:
         yield scripted, plain
         assert scripted.scripts_refused is None
 
@@ -78,7 +78,7 @@ def odd_queues(client: redis.Redis) -> list[str]:
     return sorted(name.decode("utf-8", "surrogateescape") for name in client.smembers("rsmq:QUEUES"))
 
 
-async def by_both(readers: Sequence[QueueReader], read: Callable[[QueueReader], Any]) -> list[Any]:
+async def by_both(readers: Sequence[RsmqReader], read: Callable[[RsmqReader], Any]) -> list[Any]:
     """What each reader answers; an error counts as an answer, by its code."""
     answers: list[Any] = []
     for reader in readers:
@@ -90,12 +90,12 @@ async def by_both(readers: Sequence[QueueReader], read: Callable[[QueueReader], 
     return answers
 
 
-async def all_rows(reader: QueueReader) -> dict[str, Row]:
+async def all_rows(reader: RsmqReader) -> dict[str, Row]:
     await reader.rows.index()
     return await reader.rows.rows(NOW_MS)
 
 
-async def test_rows(readers: tuple[QueueReader, QueueReader], odd_queues: list[str]) -> None:
+async def test_rows(readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str]) -> None:
     scripted, plain = await by_both(readers, all_rows)
     for rows in (scripted, plain):
         for row in rows.values():
@@ -106,7 +106,7 @@ async def test_rows(readers: tuple[QueueReader, QueueReader], odd_queues: list[s
     assert plain == scripted
 
 
-async def test_rows_of_many_queues(client: redis.Redis, readers: tuple[QueueReader, QueueReader]) -> None:
+async def test_rows_of_many_queues(client: redis.Redis, readers: tuple[RsmqReader, RsmqReader]) -> None:
     names = [f"q{number:04d}" for number in range(CHUNK_QUEUES * 5 + 3)]
     client.sadd("rsmq:QUEUES", *names)
     for name in names[::100]:
@@ -118,7 +118,7 @@ async def test_rows_of_many_queues(client: redis.Redis, readers: tuple[QueueRead
 
 
 @pytest.mark.parametrize("span", [1, 2, 50])
-async def test_receive_counts(readers: tuple[QueueReader, QueueReader], odd_queues: list[str], span: int) -> None:
+async def test_receive_counts(readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str], span: int) -> None:
     scripted, plain = await by_both(
         readers, lambda reader: reader.rows.receive_counts(odd_queues, NOW_MS, threshold=3, span=span)
     )
@@ -128,7 +128,7 @@ async def test_receive_counts(readers: tuple[QueueReader, QueueReader], odd_queu
 
 
 @pytest.mark.parametrize("rc", ODD_RC)
-async def test_odd_receive_counts(client: redis.Redis, readers: tuple[QueueReader, QueueReader], rc: bytes) -> None:
+async def test_odd_receive_counts(client: redis.Redis, readers: tuple[RsmqReader, RsmqReader], rc: bytes) -> None:
     plant(client, "q", "x" * 32, due_ms=NOW_MS, rc=rc, body="x")
     scripted, plain = await by_both(readers, lambda reader: reader.rows.receive_counts(["q"], NOW_MS, 5, 50))
     ((_, poison, highest),) = scripted
@@ -144,7 +144,7 @@ ANCHORS = [Anchor(str(NOW_MS), "Z" + f"{1:031d}"), Anchor("0", ""), Anchor("inf"
 
 @pytest.mark.parametrize("part", ["all", "ready", "hidden"])
 @pytest.mark.parametrize("where", ["first", "last", "after", "before", "at"])
-async def test_pages(readers: tuple[QueueReader, QueueReader], odd_queues: list[str], part: Any, where: Any) -> None:
+async def test_pages(readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str], part: Any, where: Any) -> None:
     async def pages(queue: str, anchor: Anchor) -> list[Any]:
         return await by_both(
             readers,
@@ -163,7 +163,7 @@ async def test_pages(readers: tuple[QueueReader, QueueReader], odd_queues: list[
             assert plain.at_ms >= scripted.at_ms
 
 
-async def test_a_page_of_long_bodies(client: redis.Redis, readers: tuple[QueueReader, QueueReader]) -> None:
+async def test_a_page_of_long_bodies(client: redis.Redis, readers: tuple[RsmqReader, RsmqReader]) -> None:
     size = PAGE_BODY_BYTES // 5
     for number in range(8):
         plant(client, "q", f"{number:032d}", due_ms=number, body=bytes([65 + number]) * size)
@@ -177,7 +177,7 @@ async def test_a_page_of_long_bodies(client: redis.Redis, readers: tuple[QueueRe
     ]
 
 
-async def test_due_counts(readers: tuple[QueueReader, QueueReader], odd_queues: list[str]) -> None:
+async def test_due_counts(readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str]) -> None:
     bounds = (0, NOW_MS, NOW_MS + 10)
     for reader in readers:
         for queue, scores in SCORES.items():
@@ -186,7 +186,7 @@ async def test_due_counts(readers: tuple[QueueReader, QueueReader], odd_queues: 
 
 
 async def test_a_vanished_anchor_goes_before_all_of_its_score(
-    client: redis.Redis, readers: tuple[QueueReader, QueueReader]
+    client: redis.Redis, readers: tuple[RsmqReader, RsmqReader]
 ) -> None:
     for letter in "abcde":
         plant(client, "q", letter * 32, due_ms=5)
@@ -202,7 +202,7 @@ async def test_a_vanished_anchor_goes_before_all_of_its_score(
 
 
 async def test_the_reason_is_remembered_and_no_script_is_tried_again(
-    client: redis.Redis, readers: tuple[QueueReader, QueueReader], odd_queues: list[str]
+    client: redis.Redis, readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str]
 ) -> None:
     _, plain = readers
     await all_rows(plain)
@@ -216,7 +216,7 @@ async def test_the_reason_is_remembered_and_no_script_is_tried_again(
 
 async def test_a_server_without_the_commands_is_read_plainly(odd_queues: list[str]) -> None:
     with EmbeddedServer(extra=("--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "")) as bare:
-        async with aclosing(QueueReader(bare.url)) as reader:
+        async with aclosing(RsmqReader(bare.url)) as reader:
             with redis.Redis.from_url(bare.url) as admin:
                 admin.sadd("rsmq:QUEUES", "q")
 
@@ -227,7 +227,7 @@ async def test_a_server_without_the_commands_is_read_plainly(odd_queues: list[st
 class Interrupted(ScriptRunner):
     """Refuses scripts, and lets another client work between any two commands."""
 
-    def __init__(self, reader: QueueReader, between: Callable[[], object]) -> None:
+    def __init__(self, reader: RsmqReader, between: Callable[[], object]) -> None:
         super().__init__(reader.rows._runner.pool, reader.traffic)
         self.refused = "for this test"
         self._between = between
@@ -256,8 +256,8 @@ async def test_a_row_makes_sense_although_the_queue_changed_between_two_commands
             else:
                 client.delete("rsmq:q")
 
-    async with aclosing(QueueReader(redis_url)) as reader:
-        rows = QueueRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
+    async with aclosing(RsmqReader(redis_url)) as reader:
+        rows = RsmqRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
         await rows.index()
         (row,) = (await rows.rows(NOW_MS)).values()
     _, depth, *head = row
@@ -279,8 +279,8 @@ async def test_a_message_in_flight_has_the_counts_of_its_score(client: redis.Red
             receive(2)
 
     receive(1)
-    async with aclosing(QueueReader(redis_url)) as reader:
-        rows = QueueRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
+    async with aclosing(RsmqReader(redis_url)) as reader:
+        rows = RsmqRows(reader.rows._connection, Interrupted(reader, between), Keys("rsmq"))
         *_, (flights,) = await rows.looks(["q"], (), NOW_MS, 5, 10)
 
     assert [int(flight.score) - NOW_MS for flight in flights] == [1_000 * int(flight.rc) for flight in flights]
@@ -288,7 +288,7 @@ async def test_a_message_in_flight_has_the_counts_of_its_score(client: redis.Red
     assert len(flights) == (when not in (2, 3))
 
 
-async def test_refusal_is_an_error_of_its_own(readers: tuple[QueueReader, QueueReader]) -> None:
+async def test_refusal_is_an_error_of_its_own(readers: tuple[RsmqReader, RsmqReader]) -> None:
     from rsmq_tui.protocol.rsmq import scripts
 
     _, plain = readers

@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import InvalidResponse, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, PageRequest, QueueReader, Rsmq, RsmqError, defect_of
+from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, PageRequest, Rsmq, RsmqError, RsmqReader, defect_of
 from rsmq_tui.protocol.connections.connect import Traffic, connect, connect_async
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import Keys
@@ -19,7 +19,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.replies import decode, decoded
 from rsmq_tui.protocol.rsmq import operations
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldEdit, LooseBatch, LooseKind
 from tests.hostile.liar import LIES, Liar
 from tests.protocol.responder import FakeServer, Responder
@@ -146,13 +146,13 @@ async def test_a_long_reply_has_time_while_more_of_it_arrives() -> None:
 
 
 @pytest.fixture
-async def reader(redis_url: str) -> AsyncIterator[QueueReader]:
-    reader = QueueReader(redis_url)
+async def reader(redis_url: str) -> AsyncIterator[RsmqReader]:
+    reader = RsmqReader(redis_url)
     yield reader
     await reader.aclose()
 
 
-async def test_a_defect_in_a_read_surfaces_as_itself(reader: QueueReader, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_defect_in_a_read_surfaces_as_itself(reader: RsmqReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rsmq_tui.protocol.rsmq.pages.name_bytes", _broken)
     monkeypatch.setattr("rsmq_tui.protocol.rsmq.reader.clock_ms", _broken)
     monkeypatch.setattr("rsmq_tui.protocol.rsmq.inspection._look_of", _broken)
@@ -174,7 +174,7 @@ async def test_every_read_of_a_lie_raises_an_error_of_redis(lie: str, monkeypatc
     # Each read would take in 600 MB before it refuses, and the process would keep them.
     monkeypatch.setattr("rsmq_tui.protocol.connections.reply_limits.REPLY_BYTES_MAX", 2_000_000)
     with Liar(lie) as liar:
-        reader, editor = QueueReader(liar.url, timeout_s=0.5), QueueEditor(liar.url, timeout_s=0.5)
+        reader, editor = RsmqReader(liar.url, timeout_s=0.5), RsmqEditor(liar.url, timeout_s=0.5)
         lists = ListReader(liar.url, ListNames(), ["a", "b*"], timeout_s=0.5)
         asked = (
             reader.rows.index,

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import PageRequest, QueueReader, RawMessage, Rsmq, RsmqError, ScanChunk, make_id
+from rsmq_tui.protocol import PageRequest, RawMessage, Rsmq, RsmqError, RsmqReader, ScanChunk, make_id
 from rsmq_tui.protocol.rsmq import scan
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES, WINDOW_IDS, Seen
 from tests.protocol.keyspace import everything
@@ -31,10 +31,10 @@ def client(either_server: EmbeddedServer) -> Iterator[redis.Redis]:
 @pytest.fixture(params=[65_536, -1])
 async def reader(
     request: pytest.FixtureRequest, either_server: EmbeddedServer, client: redis.Redis
-) -> AsyncIterator[QueueReader]:
+) -> AsyncIterator[RsmqReader]:
     """A reader of a queue that limits its bodies, which are then read at once, or that does not."""
     client.hset("rsmq:q:Q", "maxsize", request.param)
-    async with aclosing(QueueReader(either_server.url)) as opened:
+    async with aclosing(RsmqReader(either_server.url)) as opened:
         yield opened
 
 
@@ -56,7 +56,7 @@ def drop(client: redis.Redis, ids: list[bytes]) -> None:
 
 
 async def scanned(
-    reader: QueueReader, *, counts: bool = False, bodies: bool = False, sizes: bool = False
+    reader: RsmqReader, *, counts: bool = False, bodies: bool = False, sizes: bool = False
 ) -> list[RawMessage]:
     chunks = reader.scan.chunks("q", counts=counts, bodies=bodies, sizes=sizes)
     return [message async for chunk in chunks for message in chunk.messages]
@@ -64,7 +64,7 @@ async def scanned(
 
 class TestWhatIsRead:
     @pytest.mark.parametrize("count", [1, 128, 129, 3_001])
-    async def test_every_message_once(self, client: redis.Redis, reader: QueueReader, count: int) -> None:
+    async def test_every_message_once(self, client: redis.Redis, reader: RsmqReader, count: int) -> None:
         ids = fill(client, count)
         found = await scanned(reader, bodies=True)
 
@@ -76,7 +76,7 @@ class TestWhatIsRead:
     @pytest.mark.parametrize("counts", [True, False])
     @pytest.mark.parametrize("bodies", [True, False])
     async def test_only_what_is_asked_for(
-        self, client: redis.Redis, reader: QueueReader, counts: bool, bodies: bool
+        self, client: redis.Redis, reader: RsmqReader, counts: bool, bodies: bool
     ) -> None:
         (id,) = fill(client, 1)
         client.hset("rsmq:q:Q", mapping={id + b":rc": "7x", id + b":fr": "9"})
@@ -85,14 +85,14 @@ class TestWhatIsRead:
         assert (message.rc, message.fr) == ((b"7x", b"9") if counts else (None, None))
         assert (message.size, message.body) == (6, b"body 0" if bodies else None)
 
-    async def test_counts_of_many(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_counts_of_many(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 2_500)
         client.hset("rsmq:q:Q", mapping={ids[number] + b":rc": number for number in range(0, 2_500, 3)})
         found = {message.id: message.rc for message in await scanned(reader, counts=True)}
 
         assert found == {id: b"%d" % number if number % 3 == 0 else None for number, id in enumerate(ids)}
 
-    async def test_messages_with_an_empty_body_and_without_one(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_messages_with_an_empty_body_and_without_one(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 2, body=lambda _: b"")
         client.zadd("rsmq:q", {b"\xff\x00": 5.5})
         found = {message.id: message for message in await scanned(reader, bodies=True)}
@@ -100,7 +100,7 @@ class TestWhatIsRead:
         assert [found[id].body for id in ids] == [b"", b""]
         assert found[b"\xff\x00"] == RawMessage(b"\xff\x00", b"5.5", None, None, 0, None)
 
-    async def test_the_moment_and_the_depth(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_the_moment_and_the_depth(self, client: redis.Redis, reader: RsmqReader) -> None:
         fill(client, 2_500)
         chunks = [chunk async for chunk in reader.scan.chunks("q", counts=False, bodies=False)]
         now_ms = client.time()[0] * 1000
@@ -108,11 +108,11 @@ class TestWhatIsRead:
         assert len(chunks) > 1
         assert all(chunk.depth == 2_500 and abs(chunk.at_ms - now_ms) < 60_000 for chunk in chunks)
 
-    async def test_a_queue_that_is_not_there_has_no_messages(self, reader: QueueReader) -> None:
+    async def test_a_queue_that_is_not_there_has_no_messages(self, reader: RsmqReader) -> None:
         assert await scanned(reader, bodies=True) == []
 
     @pytest.mark.parametrize("key", ["rsmq:q", "rsmq:q:Q"])
-    async def test_a_wrong_type_is_told(self, client: redis.Redis, reader: QueueReader, key: str) -> None:
+    async def test_a_wrong_type_is_told(self, client: redis.Redis, reader: RsmqReader, key: str) -> None:
         client.zadd("rsmq:q", {"x": 1})
         client.delete(key)
         client.set(key, "x")
@@ -121,7 +121,7 @@ class TestWhatIsRead:
 
         assert caught.value.code == "wrongType"
 
-    async def test_nothing_is_changed(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_nothing_is_changed(self, client: redis.Redis, reader: RsmqReader) -> None:
         fill(client, 700)
         before = everything(client)
         await scanned(reader, counts=True, bodies=True)
@@ -130,7 +130,7 @@ class TestWhatIsRead:
 
 
 class TestLongBodies:
-    async def test_no_call_copies_more_than_its_share(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_no_call_copies_more_than_its_share(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 300, body=lambda n: b"x" * (65_536 if n % 2 else 100))
         client.hset("rsmq:q:Q", "maxsize", -1)
         chunks = [chunk async for chunk in reader.scan.chunks("q", counts=False, bodies=True)]
@@ -140,7 +140,7 @@ class TestLongBodies:
         assert all(m.body == b"x" * m.size for chunk in chunks for m in chunk.messages)
 
     async def test_the_longest_that_are_read_come_alone_and_longer_ones_are_counted(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         sizes = [SCAN_BODY_BYTES, SCAN_BODY_BYTES + 1, 5, SCAN_BODY_BYTES, 3_000_000]
         ids = fill(client, 5, body=lambda n: b"x" * sizes[n])
@@ -152,13 +152,13 @@ class TestLongBodies:
         assert [found[id].body is None for id in ids] == [False, True, False, False, True]
         assert sum(chunk.too_long for chunk in chunks) == 2
 
-    async def test_without_bodies_none_is_too_long(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_without_bodies_none_is_too_long(self, client: redis.Redis, reader: RsmqReader) -> None:
         fill(client, 1, body=lambda _: b"x" * (SCAN_BODY_BYTES + 1))
 
         assert [c.too_long async for c in reader.scan.chunks("q", counts=False, bodies=False)] == [0]
 
 
-async def step_by_step(reader: QueueReader, meanwhile: Callable[[ScanChunk], object], **options: Any) -> list[bytes]:
+async def step_by_step(reader: RsmqReader, meanwhile: Callable[[ScanChunk], object], **options: Any) -> list[bytes]:
     """Scan with something going on between the chunks; return the ids in the order that they came."""
     ids: list[bytes] = []
     async for chunk in reader.scan.chunks("q", counts=False, bodies=True, **options):
@@ -168,7 +168,7 @@ async def step_by_step(reader: QueueReader, meanwhile: Callable[[ScanChunk], obj
 
 
 class TestWhileOthersWork:
-    async def test_consumers_and_producers(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_consumers_and_producers(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 6_000)
         staying, going = ids[::2], ids[1::2]
         rng = random.Random(1)
@@ -190,7 +190,7 @@ class TestWhileOthersWork:
     async def test_a_table_that_shrinks(
         self,
         client: redis.Redis,
-        reader: QueueReader,
+        reader: RsmqReader,
         monkeypatch: pytest.MonkeyPatch,
         left: int,
         at: float,
@@ -220,7 +220,7 @@ class TestWhileOthersWork:
         assert staying <= set(found)
 
     async def test_a_table_that_shrinks_step_by_step_and_grows_again(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         ids = fill(client, 8_000)
         staying, going = ids[:50], ids[50:]
@@ -240,7 +240,7 @@ class TestWhileOthersWork:
         assert len(found) == len(set(found))
         assert set(staying) <= set(found)
 
-    async def test_a_table_that_grows(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_a_table_that_grows(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 300)
         grown = 0
 
@@ -255,20 +255,20 @@ class TestWhileOthersWork:
         assert len(found) == len(set(found))
         assert set(ids) <= set(found)
 
-    async def test_a_small_queue_that_becomes_a_large_one(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_a_small_queue_that_becomes_a_large_one(self, client: redis.Redis, reader: RsmqReader) -> None:
         ids = fill(client, 20)
         found = await step_by_step(reader, lambda _: fill(client, 1_000))
 
         assert set(ids) <= set(found)
 
-    async def test_a_queue_that_is_deleted_ends(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_a_queue_that_is_deleted_ends(self, client: redis.Redis, reader: RsmqReader) -> None:
         fill(client, 6_000)
         found = await step_by_step(reader, lambda _: client.delete("rsmq:q", "rsmq:q:Q"))
 
         assert 0 < len(found) < 3_000
 
     async def test_a_message_that_leaves_before_its_body_is_read_is_left_out(
-        self, client: redis.Redis, reader: QueueReader
+        self, client: redis.Redis, reader: RsmqReader
     ) -> None:
         ids = fill(client, 100, body=lambda _: b"x" * 50_000)
         client.hset("rsmq:q:Q", "maxsize", -1)
@@ -303,7 +303,7 @@ def new_of(seen: Seen, ids: list[bytes], depth: int) -> list[bytes]:
 
 
 class TestLeaving:
-    async def test_early_leaves_the_connection_fit_for_use(self, client: redis.Redis, reader: QueueReader) -> None:
+    async def test_early_leaves_the_connection_fit_for_use(self, client: redis.Redis, reader: RsmqReader) -> None:
         fill(client, 2_000)
         for _ in range(20):
             async with aclosing(reader.scan.chunks("q", counts=True, bodies=True)) as chunks:
@@ -312,7 +312,7 @@ class TestLeaving:
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 4, 7, 11])
     async def test_by_cancel_leaves_the_connection_fit_for_use(
-        self, client: redis.Redis, reader: QueueReader, turns: int
+        self, client: redis.Redis, reader: RsmqReader, turns: int
     ) -> None:
         fill(client, 2_000)
         task = asyncio.create_task(scanned(reader, counts=True, bodies=True))

@@ -12,7 +12,7 @@ import redis
 from redis.exceptions import InvalidResponse
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.connections import script_runner
 from rsmq_tui.protocol.rsmq.scan import ScanPart
 from tests.protocol.test_scan import NOW_MS, drop, fill
@@ -28,7 +28,7 @@ def client(either_server: EmbeddedServer) -> Iterator[redis.Redis]:
 
 
 async def ids_of(url: str, part: ScanPart, count: int = 500, *, counts: bool = False) -> list[bytes]:
-    async with aclosing(QueueReader(url)) as reader:
+    async with aclosing(RsmqReader(url)) as reader:
         chunks = reader.scan.chunks("q", counts=counts, bodies=False, count=count, part=part)
         return [id async for chunk in chunks for id in chunk.columns[0]]
 
@@ -57,7 +57,7 @@ async def test_what_is_there_throughout_is_in_exactly_one(
     stay, leave = ids[:10_000], ids[10_000:]
     found: list[bytes] = []
     steps = 0
-    async with aclosing(QueueReader(either_server.url)) as reader:
+    async with aclosing(RsmqReader(either_server.url)) as reader:
         scans = [
             reader.scan.chunks("q", counts=False, bodies=False, count=200, part=ScanPart(index, 8))
             for index in range(8)

@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.protocol import AsyncRsmq, QueueReader, Traffic, connect_async
+from rsmq_tui.protocol import AsyncRsmq, RsmqReader, Traffic, connect_async
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ async def test_two_clients_are_counted_apart(redis_url: str, traffic: Traffic) -
 
 
 async def test_a_reader_counts_its_commands(redis_url: str) -> None:
-    reader = QueueReader(redis_url)
+    reader = RsmqReader(redis_url)
 
     index = await reader.rows.index()
     await reader.aclose()

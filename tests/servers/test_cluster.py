@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.cli.demo.server import find_server
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.server import status_findings
-from rsmq_tui.protocol import Address, AsyncRsmq, Node, QueueReader, Rsmq, connect, connect_async, slot_of, url_of
+from rsmq_tui.protocol import Address, AsyncRsmq, Node, Rsmq, RsmqReader, connect, connect_async, slot_of, url_of
 from rsmq_tui.protocol.connections.connect import Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.topology import SingleServerTopology
 from rsmq_tui.protocol.errors import ExplainedError
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from rsmq_tui.triage.actions import Send
@@ -69,12 +69,12 @@ def _empty(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-async def polling(cluster: Cluster) -> AsyncIterator[Callable[..., LivePoller]]:
+async def polling(cluster: Cluster) -> AsyncIterator[Callable[..., RsmqPoller]]:
     """Makes pollers that are closed afterwards."""
-    made: list[LivePoller] = []
+    made: list[RsmqPoller] = []
 
-    def make(ns: str, *seeds: int) -> LivePoller:
-        made.append(LivePoller(QueueReader(address_of(cluster, *seeds), ns)))
+    def make(ns: str, *seeds: int) -> RsmqPoller:
+        made.append(RsmqPoller(RsmqReader(address_of(cluster, *seeds), ns)))
         return made[-1]
 
     yield make
@@ -89,7 +89,7 @@ async def test_everything_works_whichever_node_is_asked_first(cluster: Cluster, 
 
 
 async def test_a_dead_node_and_a_wrong_port_among_the_seeds_are_passed_over(
-    cluster: Cluster, polling: Callable[..., LivePoller]
+    cluster: Cluster, polling: Callable[..., RsmqPoller]
 ) -> None:
     poller = polling(tags(cluster)[0], 1, cluster.masters[2].port)
 
@@ -116,7 +116,7 @@ async def test_one_reader_reads_namespaces_on_every_node(cluster: Cluster) -> No
     for number, ns in enumerate(names):
         with connect(address_of(cluster), ns) as client:
             Rsmq(client, ns).create_queue(f"queue{number}")
-    reader = QueueReader(address_of(cluster), names[0])
+    reader = RsmqReader(address_of(cluster), names[0])
     try:
         found = [(await reader.within(ns).rows.index()).names for ns in names]
         assert found == [("queue0",), ("queue1",), ("queue2",)]
@@ -155,7 +155,7 @@ async def test_one_editor_changes_namespaces_on_every_node(cluster: Cluster) -> 
     for ns in names:
         with connect(address_of(cluster), ns) as client:
             Rsmq(client, ns).create_queue("a", vt=names.index(ns) + 1)
-    editor = QueueEditor(address_of(cluster), names[0])
+    editor = RsmqEditor(address_of(cluster), names[0])
     try:
         fields = [await editor.within(ns).fields("a") for ns in names]
         assert [each.attributes[b"vt"] for each in fields] == [b"1", b"2", b"3"]
@@ -164,7 +164,7 @@ async def test_one_editor_changes_namespaces_on_every_node(cluster: Cluster) -> 
 
 
 async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
-    cluster: Cluster, polling: Callable[..., LivePoller], tmp_path: Path
+    cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
 ) -> None:
     poller = polling("rsmq")
     failure = (await poller.poll()).link.failure
@@ -190,7 +190,7 @@ async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
 
 async def test_a_server_that_is_no_cluster_is_told_to_be_none(redis_url: str) -> None:
     port = int(redis_url.rsplit(":", 1)[1].split("/", maxsplit=1)[0])
-    reader = QueueReader(Address(redis_url, cluster=(Node(HOST, port),)), "{a}")
+    reader = RsmqReader(Address(redis_url, cluster=(Node(HOST, port),)), "{a}")
     try:
         with pytest.raises(ExplainedError) as refused:
             await reader.rows.index()
@@ -202,7 +202,7 @@ async def test_a_server_that_is_no_cluster_is_told_to_be_none(redis_url: str) ->
 
 
 async def test_when_no_node_answers_each_is_named() -> None:
-    reader = QueueReader(Address("redis://", cluster=(Node(HOST, 1), Node(HOST, 2))), "{a}")
+    reader = RsmqReader(Address("redis://", cluster=(Node(HOST, 1), Node(HOST, 2))), "{a}")
     try:
         with pytest.raises(ExplainedError) as refused:
             await reader.rows.index()
@@ -217,7 +217,7 @@ async def test_when_no_node_answers_each_is_named() -> None:
 
 
 async def test_the_way_is_counted(cluster: Cluster) -> None:
-    reader = QueueReader(address_of(cluster), tags(cluster)[0])
+    reader = RsmqReader(address_of(cluster), tags(cluster)[0])
     try:
         await reader.rows.index()
         assert reader.traffic.bytes_received > 300
@@ -226,7 +226,7 @@ async def test_the_way_is_counted(cluster: Cluster) -> None:
 
 
 async def test_a_slot_that_moves_is_followed_without_a_failure(
-    cluster: Cluster, polling: Callable[..., LivePoller], tmp_path: Path
+    cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
 ) -> None:
     ns, slot = queue_on_the_first(cluster)
     poller, triage = polling(ns), ChangeService(address_of(cluster), ns, tmp_path)
@@ -257,7 +257,7 @@ async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cl
 
 async def test_a_slot_that_moves_just_before_a_call_is_followed_and_the_call_made_once(cluster: Cluster) -> None:
     ns, slot = queue_on_the_first(cluster)
-    editor = QueueEditor(address_of(cluster), ns)
+    editor = RsmqEditor(address_of(cluster), ns)
     try:
         await editor.fields("a")
         cluster.move(slot, cluster.masters[1])
@@ -297,7 +297,7 @@ def _depth_at(replica: RealServer, key: str) -> int:
         return int(client.zcard(key))
 
 
-async def depth_soon(poller: LivePoller, queue: str) -> int | None:
+async def depth_soon(poller: RsmqPoller, queue: str) -> int | None:
     """The depth that a poll finds, or the next one if that says that the keys have moved."""
     snapshot = await poller.poll()
     if snapshot.link.failure is not None and snapshot.link.failure.kind == "moved":
@@ -313,8 +313,8 @@ async def test_many_queues_that_move_are_followed_where_the_server_tells_what_ch
         with connect(address_of(cluster), ns) as client:
             for name in names:
                 Rsmq(client, ns).create_queue(name)
-        reader = QueueReader(address_of(cluster), ns)
-        poller = LivePoller(reader)
+        reader = RsmqReader(address_of(cluster), ns)
+        poller = RsmqPoller(reader)
         try:
             for _ in range(2):
                 assert len(depths(await poller.poll())) == len(names)
@@ -334,7 +334,7 @@ async def test_many_queues_that_move_are_followed_where_the_server_tells_what_ch
 
 
 async def test_a_master_that_steps_down_and_one_that_dies_are_followed(
-    cluster: Cluster, polling: Callable[..., LivePoller], tmp_path: Path
+    cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
 ) -> None:
     ns, slot = queue_on_the_first(cluster)
     first, replica = cluster.masters[0], cluster.replicas[0]
@@ -358,7 +358,7 @@ async def test_a_master_that_steps_down_and_one_that_dies_are_followed(
 
 async def test_each_node_tells_its_status(cluster: Cluster) -> None:
     ns, _ = first_slot(cluster)
-    async with aclosing(LivePoller(QueueReader(address_of(cluster), ns))) as poller:
+    async with aclosing(RsmqPoller(RsmqReader(address_of(cluster), ns))) as poller:
         statuses = await poller.server()
     assert {status.node for status in statuses} == {f"{HOST}:{node.port}" for node in cluster.masters}
     for status in statuses:

@@ -3,7 +3,7 @@
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Address, ListNames, ListQueue, Node, QueueReader, Rsmq, slot_of, url_of
+from rsmq_tui.protocol import Address, ListNames, ListQueue, Node, Rsmq, RsmqReader, slot_of, url_of
 from rsmq_tui.protocol.lists.reader import ListReader
 from tests.protocol.test_clients import seen_clients
 from tests.servers.real import HOST, Cluster
@@ -20,7 +20,7 @@ async def test_the_node_of_the_queue_is_watched(cluster: Cluster, tag: str) -> N
     with Redis(port=cluster.owner(slot).port) as client:
         rsmq, items = Rsmq(client, ns=tag), ListQueue(client, f"work{tag}")
         rsmq.create_queue("orders")
-        reader = QueueReader(address, tag)
+        reader = RsmqReader(address, tag)
         found = await seen_clients(reader, "orders", client, lambda: rsmq.send_message("orders", "x"))
         await reader.aclose()
         assert [activity.sends for activity in found.activities] == [1]

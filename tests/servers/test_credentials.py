@@ -15,7 +15,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.profiles import Profile
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import (
@@ -23,12 +23,12 @@ from rsmq_tui.protocol import (
     SERVER_ERRORS,
     Address,
     ExplainedError,
-    QueueReader,
+    RsmqReader,
     connect,
     connect_async,
     failure_of,
 )
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from tests.servers.real import wait_until
@@ -139,7 +139,7 @@ async def test_a_password_that_changes_is_fetched_for_the_next_connection(
 
 
 async def test_a_password_that_cannot_be_had_is_a_failure_of_the_poll(configured: Configured) -> None:
-    reader = QueueReader(configured('password_env = "NO_SUCH_SECRET"').address)
+    reader = RsmqReader(configured('password_env = "NO_SUCH_SECRET"').address)
     try:
         with pytest.raises(ExplainedError, match="NO_SUCH_SECRET is not set"):
             await reader.rows.index()
@@ -148,7 +148,7 @@ async def test_a_password_that_cannot_be_had_is_a_failure_of_the_poll(configured
 
 
 async def test_without_a_password_it_is_known_that_nothing_was_changed(configured: Configured) -> None:
-    editor = QueueEditor(configured('password_env = "NO_SUCH_SECRET"').address)
+    editor = RsmqEditor(configured('password_env = "NO_SUCH_SECRET"').address)
     message = RawMessage(b"0" * 32, b"5", None, None, 1, b"x")
     try:
         with pytest.raises(REPLY_ERRORS, match="NO_SUCH_SECRET is not set"):
@@ -200,7 +200,7 @@ async def test_a_password_file_that_others_may_read_is_a_failure_of_the_poll(
 ) -> None:
     keep(tmp_path, PASSWORD)
     (tmp_path / "secret").chmod(0o644)
-    reader = QueueReader(configured('password_file = "secret"').address)
+    reader = RsmqReader(configured('password_file = "secret"').address)
     try:
         with pytest.raises(ExplainedError, match="other users can read the password file") as refused:
             await reader.rows.index()
@@ -214,14 +214,14 @@ async def test_commands_that_hang_hold_nothing_else_up(
 ) -> None:
     # As many as there are threads in asyncio's own executor, or more: DNS and the journal are in need of them.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
-    pollers: list[LivePoller] = []
+    pollers: list[RsmqPoller] = []
     pipes: list[int] = []
     for number in range(3):
         pipe = tmp_path / f"pipe{number}"
         os.mkfifo(pipe)
         pipes.append(os.open(pipe, os.O_RDWR))
         profile = configured('user = "bob"', f'password_command = ["head", "-n", "1", "{pipe}"]')
-        pollers.append(LivePoller(QueueReader(profile.address)))
+        pollers.append(RsmqPoller(RsmqReader(profile.address)))
     polls = [asyncio.create_task(poller.poll()) for poller in pollers]
     try:
         async with asyncio.timeout(SECONDS_MAX):

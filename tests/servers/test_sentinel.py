@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from redis.exceptions import ReadOnlyError
 
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import (
     Address,
     AsyncRsmq,
     ExplainedError,
     Node,
-    QueueReader,
     Rsmq,
+    RsmqReader,
     Sentinels,
     connect,
     connect_async,
@@ -142,7 +142,7 @@ async def test_a_server_that_refuses_to_be_written_to_is_left_for_the_master(sta
 
 async def test_a_failover_is_followed_by_the_next_poll_and_the_next_change(watched: Watched, tmp_path: Path) -> None:
     address = address_of(watched)
-    triage, poller = ChangeService(address, "jobs", tmp_path), LivePoller(QueueReader(address, "jobs"))
+    triage, poller = ChangeService(address, "jobs", tmp_path), RsmqPoller(RsmqReader(address, "jobs"))
     with connect(address) as client:
         queues = Rsmq(client, "jobs")
         queues.create_queue("b")

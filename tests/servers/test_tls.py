@@ -13,8 +13,8 @@ from rsmq_tui.protocol import (
     AsyncRsmq,
     Failure,
     Node,
-    QueueReader,
     Rsmq,
+    RsmqReader,
     Sentinels,
     Tls,
     connect,
@@ -115,7 +115,7 @@ async def test_both_clients_speak_it(secure: RealServer, papers: Papers) -> None
 
 
 async def test_the_bytes_are_counted(secure: RealServer, papers: Papers) -> None:
-    reader = QueueReader(address_of(secure, papers.tls))
+    reader = RsmqReader(address_of(secure, papers.tls))
     await reader.rows.index()
     await reader.aclose()
 

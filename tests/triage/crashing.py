@@ -10,7 +10,7 @@ from rsmq_tui.monitor.audit import rsmq as rsmq_audit
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage import actions, execute
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.journal import Journal
@@ -49,7 +49,7 @@ LIST_CHANGES: dict[str, Callable[[Path], actions.Action]] = {
 # What a change leaves outside its process: after each of these calls the process may end, and so before the next.
 _STEPS = (
     *((Journal, name) for name in ("begin", "write", "record", "finish", "audit")),
-    *((editor, name) for editor in (QueueEditor, ListEditor) for name in ("apply", "settle", "forget")),
+    *((editor, name) for editor in (RsmqEditor, ListEditor) for name in ("apply", "settle", "forget")),
     (AuditLog, "write"),
 )
 

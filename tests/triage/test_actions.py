@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import EditKind, MessageBatch
 from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
@@ -195,14 +195,14 @@ async def test_no_call_carries_more_than_the_server_does_in_a_millisecond(
 ) -> None:
     limits = {EditKind.REMOVE: 170, EditKind.PUT: 170, EditKind.RESCORE: 250, EditKind.MOVE: 100}
     carried: list[tuple[EditKind, int]] = []
-    apply = QueueEditor.apply
+    apply = RsmqEditor.apply
 
-    async def noted(editor: QueueEditor, batch: Batch, token: str) -> str:
+    async def noted(editor: RsmqEditor, batch: Batch, token: str) -> str:
         if isinstance(batch, MessageBatch):
             carried.append((batch.kind, batch.size))
         return await apply(editor, batch, token)
 
-    monkeypatch.setattr(QueueEditor, "apply", noted)
+    monkeypatch.setattr(RsmqEditor, "apply", noted)
     fill(client)
     await done(triage, message_actions("a", "b")[name])
     await undone(triage)

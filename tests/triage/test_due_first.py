@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
-from rsmq_tui.protocol import QueueReader, Rsmq, ScanChunk
+from rsmq_tui.protocol import Rsmq, RsmqReader, ScanChunk
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.rsmq import scan_strategies
 from rsmq_tui.protocol.rsmq.scan import walked
@@ -200,7 +200,7 @@ async def test_what_moves_while_the_front_is_read_hides_nothing(
 
 
 async def test_what_is_met_again_is_passed_over_however_long_ago_it_was_met(
-    reader: QueueReader, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
+    reader: RsmqReader, client: Redis, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan_strategies, "_RECENT_IDS", 100)
     found: list[bytes] = []

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage.actions import CreateQueue, SetAttributes
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
@@ -106,16 +106,16 @@ async def test_marked_bodies_are_read_a_little_at_a_time(
     ids = queues.send_messages("a", ["x"] * 40)
     for id in ids[:20]:
         client.hset("rsmq:a:Q", id, "l" * 400_000)
-    read = QueueEditor.messages
+    read = RsmqEditor.messages
     heavy: list[int] = []
 
-    async def measured(editor: QueueEditor, queue: str, ids: list[bytes], *, bodies: bool = True) -> object:
+    async def measured(editor: RsmqEditor, queue: str, ids: list[bytes], *, bodies: bool = True) -> object:
         found = await read(editor, queue, ids, bodies=bodies)
         if bodies:
             heavy.append(sum(message.size for message in found[1] if message is not None))
         return found
 
-    monkeypatch.setattr(QueueEditor, "messages", measured)
+    monkeypatch.setattr(RsmqEditor, "messages", measured)
 
     exported = await _export(triage, Named(tuple(ids)), tmp_path / "out")
 

@@ -7,9 +7,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Report, Step
@@ -31,7 +31,7 @@ PAST_MS = 1_700_000_000_000
 
 @pytest.mark.parametrize("name", FIXED)
 async def test_each_is_fixed_and_undone(
-    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     trouble = TROUBLE[name]
     trouble.make(client, queues)
@@ -64,7 +64,7 @@ def _without_new(keys: dict[bytes, Any]) -> dict[bytes, Any]:
 
 @pytest.mark.parametrize("name", [name for name in FIXED if TROUBLE[name].works])
 async def test_consumers_work_afterwards(
-    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE[name].make(client, queues)
     await fixed(triage, reader)
@@ -84,7 +84,7 @@ async def test_consumers_work_afterwards(
 
 @pytest.mark.parametrize("name", ["Ruby EXPIRE", "a name alone", "PyRSMQ set", "a queue called QUEUES"])
 async def test_what_is_no_queue_goes_whole(
-    name: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    name: str, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE[name].make(client, queues)
     await fixed(triage, reader, TROUBLE[name].queue)
@@ -93,7 +93,7 @@ async def test_what_is_no_queue_goes_whole(
     assert set(queues.list_queues()) <= {"other"}
 
 
-async def test_everything_in_one_queue(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_everything_in_one_queue(triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     """Several kinds at once, of which some lie on the same message, and in more than one batch."""
     queues.create_queue("q", maxsize=-1)
     good = send_old(client, "q", [f"body {number}" for number in range(700)])
@@ -125,7 +125,7 @@ async def test_everything_in_one_queue(triage: ChangeService, reader: QueueReade
     assert before != everything(client)
 
 
-async def test_undo_of_everything(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_undo_of_everything(triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("q")
     ids = send_old(client, "q", ["x"] * 600)
     client.hdel("rsmq:q:Q", *ids[:300])
@@ -139,7 +139,7 @@ async def test_undo_of_everything(triage: ChangeService, reader: QueueReader, cl
     assert everything(client) == before
 
 
-async def test_a_name_that_is_no_text(triage: ChangeService, reader: QueueReader, client: Redis) -> None:
+async def test_a_name_that_is_no_text(triage: ChangeService, reader: RsmqReader, client: Redis) -> None:
     name = b"rsmq:\xff\x1b"
     client.sadd("rsmq:QUEUES", name.removeprefix(b"rsmq:"))
     client.hset(name + b":Q", mapping={"vt": 1, "delay": 0, "maxsize": -1, "a" * 20: "x", "c" * 32: "y"})
@@ -161,7 +161,7 @@ class TestRaces:
 
     @pytest.fixture
     def fix_while(
-        self, triage: ChangeService, reader: QueueReader, client: Redis, monkeypatch: pytest.MonkeyPatch
+        self, triage: ChangeService, reader: RsmqReader, client: Redis, monkeypatch: pytest.MonkeyPatch
     ) -> FixWhile:
         """Have something happen after the fix was prepared, and before the server is asked for it."""
 
@@ -264,24 +264,24 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
     name: str,
     carried_out: bool,
     triage: ChangeService,
-    reader: QueueReader,
+    reader: RsmqReader,
     client: Redis,
     queues: Rsmq,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The reply is lost, and what the call left on the server as well."""
     TROUBLE[name].make(client, queues)
-    before, apply = everything(client), QueueEditor.apply
+    before, apply = everything(client), RsmqEditor.apply
     preview = await triage.preview(Fix(queue="q", findings=await found(reader)))
 
-    async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+    async def losing(editor: RsmqEditor, batch: Batch, token: str) -> str:
         if carried_out:
             await apply(editor, batch, token)
         client.delete(f"rsmq:rsmq-tui:{token}", f"rsmq:rsmq-tui:{token}announced")
         raise ConnectionError("lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(QueueEditor, "apply", losing)
+        patched.setattr(RsmqEditor, "apply", losing)
         report = await triage.run(preview).to_end()
     assert report.stopped is not None
     await triage.recover()
@@ -293,7 +293,7 @@ async def test_what_a_lost_call_may_have_done_can_be_undone(
 
 
 async def test_undo_leaves_alone_what_is_used_since(
-    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["a send that raced a delete"].make(client, queues)
     await fixed(triage, reader)
@@ -306,7 +306,7 @@ async def test_undo_leaves_alone_what_is_used_since(
 
 
 async def test_a_consumer_may_hold_a_message_of_another_id(
-    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     queues.create_queue("q")
     plant(client, "q", "rust" * 5, due_ms=9_000_000_000_000, body="held", rc=1, fr=5)
@@ -319,7 +319,7 @@ async def test_a_consumer_may_hold_a_message_of_another_id(
 
 
 async def test_a_body_too_long_for_the_journal_stays(
-    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     queues.create_queue("q")
     client.hset("rsmq:q:Q", mapping={"a" * 32: "x" * 1_000_001, "b" * 32: "x" * 1_000_000})
@@ -339,7 +339,7 @@ async def test_what_is_no_longer_wrong(triage: ChangeService, client: Redis, que
     assert everything(client) == before
 
 
-async def test_written_down(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_written_down(triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     await fixed(triage, reader)
     (line,) = audit_lines(triage.folder)
@@ -351,7 +351,7 @@ async def test_written_down(triage: ChangeService, reader: QueueReader, client: 
 
 
 async def test_the_preview_says_what_would_happen(
-    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     client.hset("rsmq:q:Q", "d" * 32 + ":rc", 1)
@@ -371,7 +371,7 @@ async def test_what_has_no_fix_is_left_out(triage: ChangeService, client: Redis)
         await triage.preview(Fix(queue="q", findings=(wrong,)))
 
 
-async def test_the_preview_counts_anew(triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq) -> None:
+async def test_the_preview_counts_anew(triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq) -> None:
     """Between an audit and its fix there may be hours."""
     TROUBLE["HDEL by hand"].make(client, queues)
     client.hset("rsmq:q:Q", "l" * 32, "leaked")
@@ -391,7 +391,7 @@ async def test_the_preview_counts_anew(triage: ChangeService, reader: QueueReade
 
 
 async def test_another_namespace_than_was_audited(
-    triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     fix = Fix(queue="q", findings=await found(reader), ns=reader.ns)
@@ -402,7 +402,7 @@ async def test_another_namespace_than_was_audited(
 
 
 async def test_read_only(
-    redis_url: str, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+    redis_url: str, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
 ) -> None:
     TROUBLE["HDEL by hand"].make(client, queues)
     triage.read_only = True

@@ -9,7 +9,7 @@ from redis import Redis
 
 from rsmq_tui.monitor.audit import rsmq as rsmq_audit
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
-from rsmq_tui.protocol import AsyncRsmq, QueueReader, Rsmq, make_id
+from rsmq_tui.protocol import AsyncRsmq, Rsmq, RsmqReader, make_id
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.service import ChangeService
 from tests.monitor.halves import Halves
@@ -35,7 +35,7 @@ class TestHalves:
         has_time: bool,
         body_first: bool,
         triage: ChangeService,
-        reader: QueueReader,
+        reader: RsmqReader,
         client: Redis,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -81,7 +81,7 @@ class TestHalves:
         self,
         redis_url: str,
         triage: ChangeService,
-        reader: QueueReader,
+        reader: RsmqReader,
         client: Redis,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -114,7 +114,7 @@ class TestUndoAfterTheOtherHalf:
     """What was taken away may have been half of a message after all: undo puts it together."""
 
     async def test_a_body_whose_id_has_come(
-        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
     ) -> None:
         client.hset("rsmq:q:Q", "l" * 32, "body")
         await fixed(triage, reader)
@@ -131,7 +131,7 @@ class TestUndoAfterTheOtherHalf:
         assert client.hget("rsmq:q:Q", "l" * 32) == b"body"
 
     async def test_a_body_whose_message_has_come_whole(
-        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
     ) -> None:
         client.hset("rsmq:q:Q", "l" * 32, "body")
         await fixed(triage, reader)
@@ -142,7 +142,7 @@ class TestUndoAfterTheOtherHalf:
         assert client.hget("rsmq:q:Q", "l" * 32) == b"another"
 
     async def test_an_id_whose_body_has_come(
-        self, triage: ChangeService, reader: QueueReader, client: Redis, queues: Rsmq
+        self, triage: ChangeService, reader: RsmqReader, client: Redis, queues: Rsmq
     ) -> None:
         plant(client, "q", "d" * 32, due_ms=PAST_MS, rc=2, fr=5)
         await fixed(triage, reader)

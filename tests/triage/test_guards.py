@@ -15,7 +15,7 @@ from rsmq_tui.monitor import Filter, parse_filter
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.protocol import RawMessage, Rsmq, make_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.triage.actions import Copy, Delete, DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Scope, Shown, still_matching
@@ -94,14 +94,14 @@ async def test_undo_after_the_reply_was_lost_knows_what_was_found(
     preview = await triage.preview(ACTIONS[name], POISON)
     queues.receive_messages("a-dlq", 12, vt=100)
     before = everything(client)
-    honest = QueueEditor.apply
+    honest = RsmqEditor.apply
 
-    async def lost(self: QueueEditor, batch: Any, token: str) -> str:
+    async def lost(self: RsmqEditor, batch: Any, token: str) -> str:
         await honest(self, batch, token)
         raise ConnectionError("the reply was lost")
 
     with monkeypatch.context() as losing:
-        losing.setattr(QueueEditor, "apply", lost)
+        losing.setattr(RsmqEditor, "apply", lost)
         report = await triage.run(preview).to_end()
     assert (report.tally.done, report.tally.unknown) == (12, 0)
     await undone(triage)
@@ -163,12 +163,12 @@ async def test_an_age_is_compared_when_the_change_is_made(
     client.hset("rsmq:a-dlq:Q", mapping={young: "x", old: "x"})
     preview = await triage.preview(Delete(queue="a-dlq"), Matching(parse_filter("age<5m rc=0")))
     assert preview.count == 2
-    honest = QueueEditor.clock_us
+    honest = RsmqEditor.clock_us
 
-    async def later(self: QueueEditor) -> int:
+    async def later(self: RsmqEditor) -> int:
         return await honest(self) + 150_000_000
 
-    monkeypatch.setattr(QueueEditor, "clock_us", later)
+    monkeypatch.setattr(RsmqEditor, "clock_us", later)
     report = await triage.run(preview).to_end()
 
     assert (report.tally.done, dict(report.tally.skipped)) == (1, {"no longer matching": 1})
@@ -316,7 +316,7 @@ async def test_the_server_matches_as_a_search_does(
         score = client.execute_command("ZSCORE", "rsmq:a", id, NEVER_DECODE=True)
         raw.append(RawMessage(id, str(score).encode() if isinstance(score, float) else score, rc, None, 1, None))
     guard = still_matching(wanted)
-    editor = QueueEditor(redis_url)
+    editor = RsmqEditor(redis_url)
     try:
         batch = MessageBatch(
             EditKind.RESCORE,
@@ -334,14 +334,14 @@ async def test_the_server_matches_as_a_search_does(
 @contextmanager
 def just_before_each_call(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> Iterator[None]:
     """Have something happen after a batch was read, and before the server is asked to carry it out."""
-    honest = QueueEditor.apply
+    honest = RsmqEditor.apply
 
-    async def late(self: QueueEditor, batch: Any, token: str) -> str:
+    async def late(self: RsmqEditor, batch: Any, token: str) -> str:
         happen()
         return await honest(self, batch, token)
 
     with monkeypatch.context() as busy:
-        busy.setattr(QueueEditor, "apply", late)
+        busy.setattr(RsmqEditor, "apply", late)
         yield
 
 

@@ -8,7 +8,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge, Redrive
 from rsmq_tui.triage.scope import Named
@@ -99,14 +99,14 @@ async def test_a_queue_to_which_messages_come_meanwhile_is_kept(
 async def test_a_queue_to_which_a_message_comes_at_the_last_moment_is_kept(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = QueueEditor.apply
+    honest = RsmqEditor.apply
 
-    async def late(self: QueueEditor, batch: Batch, token: str) -> str:
+    async def late(self: RsmqEditor, batch: Batch, token: str) -> str:
         if isinstance(batch, FieldBatch):
             queues.send_message("a-dlq", "new")
         return await honest(self, batch, token)
 
-    monkeypatch.setattr(QueueEditor, "apply", late)
+    monkeypatch.setattr(RsmqEditor, "apply", late)
     report = await done(triage, DeleteQueue(queue="a-dlq"))
 
     sentence = "the queue was kept: it received messages or was changed at the last moment"

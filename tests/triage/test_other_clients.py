@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq, sent_ms
 from rsmq_tui.protocol.keys import another_id
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage.actions import Copy, DeleteQueue, Hide, MessageAction, Move, Redrive, Release, Send
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq.plan import strays
@@ -174,7 +174,7 @@ def test_another_id_of_no_known_kind() -> None:
 
 async def test_heavy_fields_go_a_few_at_a_time(client: Redis, redis_url: str) -> None:
     client.hset("rsmq:a:Q", mapping={b"%d" % number: b"x" * 100_000 for number in range(4)} | {b"light": b""})
-    editor = QueueEditor(redis_url)
+    editor = RsmqEditor(redis_url)
     try:
         parts = [part async for part in strays(editor, "a")]
     finally:

@@ -18,7 +18,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.editing import Batch, VoidedError
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Move, Send, SetAttributes
@@ -61,9 +61,9 @@ class Losing:
 
     def lose(self, *, carried_out: bool = True, link: bool = False) -> None:
         """From now on; ``link`` loses the questions afterwards as well."""
-        apply = QueueEditor.apply
+        apply = RsmqEditor.apply
 
-        async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+        async def losing(editor: RsmqEditor, batch: Batch, token: str) -> str:
             self.sent.append((batch, token))
             if carried_out:
                 await apply(editor, batch, token)
@@ -74,24 +74,24 @@ class Losing:
                 self._client.delete(marker, f"{marker}announced")
             raise LostError("lost")
 
-        async def refusing(editor: QueueEditor, token: str) -> str | None:
+        async def refusing(editor: RsmqEditor, token: str) -> str | None:
             raise LostError("lost")
 
-        self._patch.setattr(QueueEditor, "apply", losing)
+        self._patch.setattr(RsmqEditor, "apply", losing)
         if link:
-            self._patch.setattr(QueueEditor, "settle", refusing)
+            self._patch.setattr(RsmqEditor, "settle", refusing)
 
     def lose_all_at(self, kind: type[Batch]) -> None:
         """The server loses all data before it executes a batch of that kind."""
-        apply = QueueEditor.apply
+        apply = RsmqEditor.apply
 
-        async def losing(editor: QueueEditor, batch: Batch, token: str) -> str:
+        async def losing(editor: RsmqEditor, batch: Batch, token: str) -> str:
             if isinstance(batch, kind):
                 self._client.flushall()
                 raise LostError("lost")
             return await apply(editor, batch, token)
 
-        self._patch.setattr(QueueEditor, "apply", losing)
+        self._patch.setattr(RsmqEditor, "apply", losing)
 
     def find(self) -> None:
         """No more."""
@@ -223,9 +223,9 @@ async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
     queues.send_messages("a", ["x"] * 600)
     before = everything(client)
     preview = await triage.preview(Delete(queue="a"))
-    numbers, apply = count(1), QueueEditor.apply
+    numbers, apply = count(1), RsmqEditor.apply
 
-    async def losing_the_third(editor: QueueEditor, batch: Batch, token: str) -> str:
+    async def losing_the_third(editor: RsmqEditor, batch: Batch, token: str) -> str:
         number = next(numbers)
         outcome = await apply(editor, batch, token)
         if number == 3:
@@ -234,7 +234,7 @@ async def test_what_is_settled_comes_back_and_what_is_unsettled_can_follow(
             raise LostError("lost")
         return outcome
 
-    monkeypatch.setattr(QueueEditor, "apply", losing_the_third)
+    monkeypatch.setattr(RsmqEditor, "apply", losing_the_third)
     report = await triage.run(preview).to_end()
     monkeypatch.undo()
     unsettled = report.tally.unsure
@@ -384,11 +384,11 @@ async def test_markers_that_are_not_needed_expire_from_another_day_on(
     await lost(triage, Delete(queue="a"), losing, carried_out=False)
     assert list(markers(client).values()) == [b""]
 
-    async def refusing(editor: QueueEditor, tokens: Any) -> None:
+    async def refusing(editor: RsmqEditor, tokens: Any) -> None:
         raise LostError("lost")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QueueEditor, "forget", refusing)
+        patch.setattr(RsmqEditor, "forget", refusing)
         assert (await done(triage, Delete(queue="a"))).stopped is None
     assert len(markers(client)) == 2
     await triage.recover()

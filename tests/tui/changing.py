@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Input
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
@@ -35,7 +35,7 @@ async def changing(
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(url, "rsmq", folder, read_only=read_only)
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=interval_s), triage=triage)
+    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard

@@ -15,8 +15,8 @@ from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.recorder import Recorder
-from rsmq_tui.monitor import LivePoller, Verdict
-from rsmq_tui.protocol import Failure, QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller, Verdict
+from rsmq_tui.protocol import Failure, Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -274,7 +274,7 @@ async def test_enter_replays_a_recorded_moment_and_else_opens_the_queue(
         recorder, events = Recorder(tmp_path / "history", state=tmp_path), EventRecorder(tmp_path, tick_s=0.01)
         recorder.start()
         events.start()
-        poller = LivePoller(QueueReader(redis_url), interval_s=0.05)
+        poller = RsmqPoller(RsmqReader(redis_url), interval_s=0.05)
         app = RsmqApp([WatchedServer(poller)], recording=recorder, events=lambda: events)
         app.animation_level = "none"
         try:

@@ -9,9 +9,9 @@ import pytest
 import redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import LivePoller, MessageRow, MessageState, MessageView
+from rsmq_tui.monitor import MessageRow, MessageState, MessageView, RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import ListQueue, QueueReader, Rsmq
+from rsmq_tui.protocol import ListQueue, Rsmq, RsmqReader
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
@@ -204,7 +204,7 @@ def queues(client: redis.Redis) -> Rsmq:
 
 
 @asynccontextmanager
-async def _opened(source: LivePoller | ListPoller) -> AsyncIterator[Pilot[None]]:
+async def _opened(source: RsmqPoller | ListPoller) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(source)
     app.animation_level = "none"
     async with app.run_test(size=(80, 24)) as pilot:
@@ -221,7 +221,7 @@ async def _is(pilot: Pilot[None], screen: LifeScreen, *names: StageName) -> None
 
 async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
     id = queues.send_message("orders", "{}")
-    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+    async with _opened(RsmqPoller(RsmqReader(redis_url), interval_s=0.05)) as pilot:
         screen = await press_for_screen(pilot, "W", LifeScreen)
         begun = [StageName.SENT, StageName.READY]
         await _is(pilot, screen, *begun)
@@ -251,7 +251,7 @@ async def test_the_screen_says_that_it_does_not_count_earlier_receives(redis_url
     queues.send_message("orders", "again and again")
     for _ in range(6):
         assert queues.receive_message("orders", vt=0) is not None
-    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+    async with _opened(RsmqPoller(RsmqReader(redis_url), interval_s=0.05)) as pilot:
         await press_for_screen(pilot, "W", LifeScreen)
         await says(pilot, "Of its 6 receives, 4 were before this screen was opened, or between two polls")
 
@@ -284,7 +284,7 @@ async def test_an_item_on_a_server(redis_url: str, client: redis.Redis) -> None:
 
 async def test_a_message_whose_queue_is_deleted(redis_url: str, queues: Rsmq) -> None:
     queues.send_message("orders", "{}")
-    async with _opened(LivePoller(QueueReader(redis_url), interval_s=0.05)) as pilot:
+    async with _opened(RsmqPoller(RsmqReader(redis_url), interval_s=0.05)) as pilot:
         screen = await press_for_screen(pilot, "W", LifeScreen)
         await _is(pilot, screen, StageName.SENT, StageName.READY)
         queues.delete_queue("orders")

@@ -7,8 +7,8 @@ import pytest
 import redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.text_view import LineView
@@ -33,7 +33,7 @@ def queues(client: redis.Redis) -> Iterator[Rsmq]:
 
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
+    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=0.05))
     app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")

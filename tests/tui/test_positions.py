@@ -7,11 +7,11 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, PeekError, Progress, parse_filter
+from rsmq_tui.monitor import PeekError, Progress, RsmqPoller, parse_filter
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import QueueReader, Rsmq, make_id, sent_ms
+from rsmq_tui.protocol import Rsmq, RsmqReader, make_id, sent_ms
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.queue import positions
 from rsmq_tui.tui.queue.positions import IdPrefix, Number, PositionError, Sent, Share, find, read_position
@@ -67,7 +67,7 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
             plant(planting, "q", id, due_ms=at_ms + number * 1000 + late * 3_600_000, body="x" * 97, rc=int(late))
         planting.execute()
     in_order = [id.decode() for id in client.zrange("rsmq:q", 0, -1)]
-    async with aclosing(LivePoller(QueueReader(redis_url, "rsmq"))) as source:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url, "rsmq"))) as source:
         for number in (0, 1, 10, 1234, 2999):
             found = await find(source, "q", "all", Sent(at_ms + number * 1000), lambda _: None)
             assert found.row is not None
@@ -112,7 +112,7 @@ async def test_orders_of_a_whole_queue_are_those_that_a_sort_of_all_would_give(
             plant(planting, "q", id, due_ms=at_ms + number, body="x" * size, rc=rc)
             known.append((id, size, rc))
         planting.execute()
-    async with aclosing(LivePoller(QueueReader(redis_url, "rsmq"))) as source:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url, "rsmq"))) as source:
         for column, value in (
             ("age", lambda one: sent_ms(one[0], now_ms=at_ms + 10_000)),
             ("size", lambda one: one[1]),

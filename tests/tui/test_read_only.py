@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.docs import page
 from rsmq_tui.monitor.audit.rsmq import audit
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.tui.keys import KEYS, Where, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
@@ -239,7 +239,7 @@ async def test_that_user_can_audit_and_the_doctor_lacks_nothing(
     client.hset("rsmq:orders:Q", "s" * 32, "leaked")
     url = _reader(client, redis_url, rules)
     client.execute_command("ACL", "LOG", "RESET")
-    reader = QueueReader(url)
+    reader = RsmqReader(url)
     async with aclosing(audit(reader)) as steps:
         found = [step async for step in steps]
     await reader.aclose()

@@ -10,10 +10,10 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.schema import OF_SERVER, SAMPLES, SCHEMAS
-from rsmq_tui.monitor import LivePoller, Snapshot
+from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.monitor.tracking.series import FlightTimes
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.status import ServerInfo
 from rsmq_tui.tui.replay.session import events_before
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said, without
@@ -27,7 +27,7 @@ def sealed(recorder: Recorder) -> None:
     assert recorder.tally.problem is None
 
 
-async def taken(recorder: Recorder, poller: LivePoller, before: Snapshot | None = None) -> Snapshot:
+async def taken(recorder: Recorder, poller: RsmqPoller, before: Snapshot | None = None) -> Snapshot:
     """Poll and record, a millisecond or more after the poll before: of two within one, only the first is recorded."""
     snapshot = await poller.poll()
     while before is not None and snapshot.at_ms == before.at_ms:
@@ -40,7 +40,7 @@ async def test_a_restart_of_a_real_server(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history", state=tmp_path)
     recorder.start()
     with real_server() as first:
-        poller = LivePoller(QueueReader(f"redis://127.0.0.1:{first.port}/0"))
+        poller = RsmqPoller(RsmqReader(f"redis://127.0.0.1:{first.port}/0"))
         async with aclosing(poller):
             # INFO is read from the second poll on.
             await taken(recorder, poller, await taken(recorder, poller))
@@ -61,7 +61,7 @@ async def test_evictions_of_a_real_server(tmp_path: Path) -> None:
     recorder, clock = Recorder(tmp_path / "history", state=tmp_path), FakeClock()
     recorder.start()
     with EmbeddedServer() as server, closing(Redis.from_url(server.url)) as client:
-        async with aclosing(LivePoller(QueueReader(server.url), clock=clock)) as poller:
+        async with aclosing(RsmqPoller(RsmqReader(server.url), clock=clock)) as poller:
             identified = await taken(recorder, poller, await taken(recorder, poller))
             client.config_set("maxmemory-policy", "allkeys-random")
             client.config_set("maxmemory", int(client.info("memory")["used_memory"]) + 500_000)

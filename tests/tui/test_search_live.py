@@ -8,8 +8,8 @@ import pytest
 import redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
 from tests.tui.asked import Asked, keep_what_is_asked
@@ -52,7 +52,7 @@ def planted(client: redis.Redis) -> Iterator[Planted]:
 
 @asynccontextmanager
 async def _opened(url: str, rows: int | None = None) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp(LivePoller(QueueReader(url), interval_s=0.05))
+    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=0.05))
     app.animation_level = "none"
     async with app.run_test(size=(130, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")

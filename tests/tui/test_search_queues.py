@@ -12,9 +12,9 @@ import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import LivePoller, PeekError, Progress
+from rsmq_tui.monitor import PeekError, Progress, RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -49,7 +49,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     lists = ListPoller(ListReader(url, ListNames(), ["queue:*"]), interval_s=0.05, place="lists")
     servers = [
         WatchedServer(
-            LivePoller(QueueReader(url), interval_s=0.05, place="rsmq"),
+            RsmqPoller(RsmqReader(url), interval_s=0.05, place="rsmq"),
             place="rsmq",
             triage=ChangeService(url, "rsmq", folder),
         ),

@@ -9,9 +9,9 @@ from redis import Redis
 from textual.pilot import Pilot
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, PeekError
+from rsmq_tui.monitor import PeekError, RsmqPoller
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.protocol import Failure, QueueReader
+from rsmq_tui.protocol import Failure, RsmqReader
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.server import ServerScreen
@@ -211,7 +211,7 @@ async def test_a_real_server() -> None:
     with EmbeddedServer() as server, Redis.from_url(server.url) as client:
         # By this clock, no time passes.
         clock = FakeClock()
-        app = RsmqApp(LivePoller(QueueReader(server.url), interval_s=0.05, clock=clock), clock=clock)
+        app = RsmqApp(RsmqPoller(RsmqReader(server.url), interval_s=0.05, clock=clock), clock=clock)
         app.animation_level = "none"
         async with app.run_test(size=(120, 30)) as pilot:
             await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")

@@ -10,8 +10,8 @@ import redis
 from textual.pilot import Pilot
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller, QueueState, Verdict
-from rsmq_tui.protocol import LISTS_NS, Failure, QueueReader, Rsmq
+from rsmq_tui.monitor import QueueState, RsmqPoller, Verdict
+from rsmq_tui.protocol import LISTS_NS, Failure, Rsmq, RsmqReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
@@ -349,7 +349,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
         urls = {"one": one.url, "other": other.url, "gone": "redis://127.0.0.1:1"}
         servers = [
             WatchedServer(
-                LivePoller(QueueReader(url), place=place, interval_s=0.2),
+                RsmqPoller(RsmqReader(url), place=place, interval_s=0.2),
                 place=place,
                 name=place,
                 triage=ChangeService(url, "rsmq", tmp_path, profile=place),

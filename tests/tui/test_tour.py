@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 
 from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
@@ -39,7 +39,7 @@ def url() -> Iterator[str]:
 @asynccontextmanager
 async def _touring(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(
-        LivePoller(QueueReader(url), interval_s=0.1),
+        RsmqPoller(RsmqReader(url), interval_s=0.1),
         triage=ChangeService(url, "rsmq", folder),
         controls=None,
         tour=True,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.kinds import KINDS
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
@@ -28,7 +28,7 @@ async def test_it_is_shown_read_and_changed(
     Rsmq(client).create_queue("orders")
     client.zadd(QUEUE, {"ball": 1, "kite": 2})
     service = ChangeService(redis_url, TOY.ns, tmp_path, backend=ToyBackend(redis_url))
-    rsmq, toys = LivePoller(QueueReader(redis_url), place="rsmq"), ToyPoller(redis_url, [QUEUE], place="toys")
+    rsmq, toys = RsmqPoller(RsmqReader(redis_url), place="rsmq"), ToyPoller(redis_url, [QUEUE], place="toys")
     app = RsmqApp([WatchedServer(rsmq, place="rsmq"), WatchedServer(toys, place="toys", ns=TOY.ns, triage=service)])
     app.animation_level = "none"
 

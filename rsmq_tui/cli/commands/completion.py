@@ -20,7 +20,7 @@ from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.program import completion_variable
 from rsmq_tui.cli.servers import config_of, profiles_of
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol import SERVER_ERRORS, QueueReader
+from rsmq_tui.protocol import SERVER_ERRORS, RsmqReader
 
 _SHELLS = ("bash", "zsh", "fish")
 _PROGRAMS = ("rsmq-tui", "rsmqctl")
@@ -135,7 +135,7 @@ async def _queues(profiles: Sequence[Profile]) -> list[str]:
 
 
 async def _queues_of(profile: Profile, ns: str) -> set[str]:
-    reader = QueueReader(profile.address, ns, timeout_s=_TIMEOUT_S)
+    reader = RsmqReader(profile.address, ns, timeout_s=_TIMEOUT_S)
     try:
         return set((await reader.rows.index()).names)
     finally:

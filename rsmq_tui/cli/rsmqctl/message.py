@@ -21,7 +21,7 @@ from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView, PeekError, read_message, read_page
 from rsmq_tui.monitor.text import UNKNOWN, clock, size
 from rsmq_tui.monitor.text import count as count_words
-from rsmq_tui.protocol import SERVER_ERRORS, Message, PageRequest, Part, QueueReader, Rsmq, RsmqError
+from rsmq_tui.protocol import SERVER_ERRORS, Message, PageRequest, Part, Rsmq, RsmqError, RsmqReader
 
 _PAGE = 100
 # Up to this limit a float represents every integer exactly.
@@ -89,7 +89,7 @@ def _run(look: Coroutine[Any, Any, int]) -> int:
 
 
 @asynccontextmanager
-async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
+async def _reader(server: Server, queue: str) -> AsyncIterator[RsmqReader]:
     reader = reader_of(server.profile)
     try:
         yield reader
@@ -104,7 +104,7 @@ async def _reader(server: Server, queue: str) -> AsyncIterator[QueueReader]:
         await reader.aclose()
 
 
-async def _pages(reader: QueueReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
+async def _pages(reader: RsmqReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
     """Yield the rows page by page, each with the time and the depth at which it was read."""
     page = await read_page(reader, PageRequest(queue, part, count=_PAGE))
     while page.rows:

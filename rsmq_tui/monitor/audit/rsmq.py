@@ -25,9 +25,9 @@ from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printab
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
     TIME_FROM,
-    QueueReader,
     RawMessage,
     RsmqError,
+    RsmqReader,
     failure_of,
     leading_int,
     name_of,
@@ -114,7 +114,7 @@ def holds_messages(look: QueueLook) -> bool:
 
 
 async def audit_messages(
-    reader: QueueReader, queue: str, settling_s: float | None = None
+    reader: RsmqReader, queue: str, settling_s: float | None = None
 ) -> AsyncGenerator[AuditedPart, None]:
     """Iterate over a queue's messages, and yield those with problems; raises what the reader raises.
 
@@ -148,7 +148,7 @@ async def audit_messages(
 
 
 async def audit_fields(
-    reader: QueueReader, queue: str, settling_s: float | None = None
+    reader: RsmqReader, queue: str, settling_s: float | None = None
 ) -> AsyncGenerator[AuditedPart, None]:
     """Iterate over the fields of a queue that belong to no message; raises what the reader raises.
 
@@ -211,7 +211,7 @@ async def _settle(settling_s: float | None) -> None:
     await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
 
 
-async def _loose(reader: QueueReader, queue: str, names: list[bytes]) -> list[Flaw]:
+async def _loose(reader: RsmqReader, queue: str, names: list[bytes]) -> list[Flaw]:
     """Classify those of these fields that belong to no message, each read atomically."""
     found = []
     for name, belonging in zip(names, await reader.inspection.belongings(queue, names), strict=True):
@@ -321,7 +321,7 @@ class AuditProgress:
 
 
 async def audit(
-    reader: QueueReader,
+    reader: RsmqReader,
     queues: Sequence[str] | None = None,
     *,
     settling_s: float | None = None,
@@ -346,13 +346,13 @@ async def audit(
             yield work.stopped(f"stopped after {plural(work.queues, 'queue')}, as requested")
 
 
-async def missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+async def missing(reader: RsmqReader, queues: Sequence[str]) -> list[str]:
     """Return those of these queues that have no keys and are not in the index; raises ``PeekError``."""
     with in_words():
         return await _missing(reader, queues)
 
 
-async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
+async def _missing(reader: RsmqReader, queues: Sequence[str]) -> list[str]:
     looks = await reader.inspection.looks(queues)
     return [look.queue for look in looks if not look.listed and "none" == look.zset_type == look.hash_type]
 
@@ -361,7 +361,7 @@ async def _missing(reader: QueueReader, queues: Sequence[str]) -> list[str]:
 class _Audit:
     """A running audit; ``AuditProgress`` describes its counters."""
 
-    reader: QueueReader
+    reader: RsmqReader
     settling_s: float | None
     limit: int | None = None
     is_cut: bool = False

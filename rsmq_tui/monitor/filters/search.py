@@ -28,8 +28,8 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
     PeekedMessage,
-    QueueReader,
     RawMessage,
+    RsmqReader,
     ScanChunk,
     leading_int,
     name_of,
@@ -96,7 +96,7 @@ class UnreadError(RuntimeError):
 
 
 async def search(
-    reader: QueueReader,
+    reader: RsmqReader,
     queue: str,
     wanted: Filter,
     *,
@@ -129,7 +129,7 @@ async def search(
 
 
 async def search_due_first(
-    reader: QueueReader, queue: str, wanted: Filter, limit: int
+    reader: RsmqReader, queue: str, wanted: Filter, limit: int
 ) -> AsyncGenerator[Progress, None]:
     """Yield the first ``limit`` matches by due time, with their bodies.
 
@@ -144,7 +144,7 @@ async def search_due_first(
 
 
 async def due_first(
-    reader: QueueReader, queue: str, wanted: Filter, limit: int, *, bodies: bool, sizes: bool
+    reader: RsmqReader, queue: str, wanted: Filter, limit: int, *, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None]:
     """Read a queue from its front, with the fields that the filter needs, and bodies and sizes if requested."""
     needs = wanted.needs()
@@ -157,7 +157,7 @@ async def due_first(
 
 
 async def _pinned(
-    reader: QueueReader, queue: str, wanted: Filter, *, bodies: bool, sizes: bool
+    reader: RsmqReader, queue: str, wanted: Filter, *, bodies: bool, sizes: bool
 ) -> AsyncGenerator[ScanChunk, None] | None:
     """Return a scan of the only message that can match, which takes one read; None if others can match."""
     pinned = wanted.pinned_id
@@ -210,7 +210,7 @@ def sent_by(age: JsonPath) -> SentAt:
 
 
 async def _search_bodies(
-    reader: QueueReader,
+    reader: RsmqReader,
     queue: str,
     coming: AsyncGenerator[BodyChunk, None],
     matching: "_Matcher[bytes | None]",

@@ -30,9 +30,9 @@ from rsmq_tui.protocol import (
     PageRequest,
     Part,
     PeekedMessage,
-    QueueReader,
     Row,
     RsmqError,
+    RsmqReader,
     WholeMessage,
     failure_of,
     leading_int,
@@ -208,7 +208,7 @@ class RowsAgain(NamedTuple):
     unknown: Set[str] = frozenset()
 
 
-async def read_page(reader: QueueReader, request: PageRequest) -> Page:
+async def read_page(reader: RsmqReader, request: PageRequest) -> Page:
     """Read a page; raises ``PeekError``."""
     with in_words():
         raw = await reader.pages.page(request)
@@ -216,7 +216,7 @@ async def read_page(reader: QueueReader, request: PageRequest) -> Page:
     return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
 
-async def read_message(reader: QueueReader, queue: str, id: str) -> MessageView:
+async def read_message(reader: RsmqReader, queue: str, id: str) -> MessageView:
     """Read one message; raises ``PeekError``."""
     with in_words():
         raw = await reader.pages.message(queue, id)

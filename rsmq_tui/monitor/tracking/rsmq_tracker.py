@@ -36,7 +36,7 @@ _NO_HEAD = _Head()
 _Read = tuple[int, int, int | None, int | None, int | None, int | None, tuple[str, ...]]
 
 
-class QueueTracker(Tracker):
+class RsmqTracker(Tracker):
     """Turns the rows of an RSMQ queue into states.
 
     Until ``stale_from_ms`` an unchanged row costs one comparison, so 10,000 quiet queues are cheap. The rates of a

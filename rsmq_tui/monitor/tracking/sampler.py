@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
 from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.monitor.tracking.rsmq_tracker import QueueTracker
+from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, References, Tracker
 from rsmq_tui.monitor.tracking.trend import DayBucket, TotalsPoint, Trend
@@ -232,7 +232,7 @@ class Sampler:
     tracker for the kind of queue.
     """
 
-    def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = QueueTracker) -> None:
+    def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = RsmqTracker) -> None:
         self.trend = Trend()
         self._thresholds = thresholds
         self._place = place

@@ -54,8 +54,8 @@ from rsmq_tui.pipeline.datasource.options import Options, SourceError, briefly, 
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
-    QueueReader,
     RsmqError,
+    RsmqReader,
     ScanChunk,
     leading_int,
     name_of,
@@ -309,7 +309,7 @@ class MessagePartition(InputPartition):
         self.pieces = tuple(pieces)
 
 
-async def plan(reader: QueueReader, options: Options, pushed: Pushed) -> list[MessagePartition]:
+async def plan(reader: RsmqReader, options: Options, pushed: Pushed) -> list[MessagePartition]:
     """Return the tasks; raises ``SourceError``, and errors of the reader."""
     if not pushed.states:
         return [MessagePartition(())]
@@ -336,7 +336,7 @@ async def plan(reader: QueueReader, options: Options, pushed: Pushed) -> list[Me
     return packed(pieces, options.partitions)
 
 
-def _check_there(queue: str, size: QueueSize, reader: QueueReader) -> None:
+def _check_there(queue: str, size: QueueSize, reader: RsmqReader) -> None:
     name = printable(queue)
     if size.problem is not None:
         raise SourceError(f"the messages of {name} cannot be read: {printable(size.problem)}")
@@ -344,7 +344,7 @@ def _check_there(queue: str, size: QueueSize, reader: QueueReader) -> None:
         raise SourceError(f"no queue {name} in namespace {printable(reader.ns)} of {reader.label}")
 
 
-async def _queues(reader: QueueReader, options: Options, pushed: Pushed) -> list[str]:
+async def _queues(reader: RsmqReader, options: Options, pushed: Pushed) -> list[str]:
     if options.queue is not None:
         names: Sequence[str] = (options.queue,)
     else:
@@ -374,7 +374,7 @@ def _ranges_of(now_ms: int) -> tuple[tuple[ScoreRange, ...], tuple[ScoreRange, .
 
 
 async def _ready_pieces(
-    reader: QueueReader, queue: str, ranges: Sequence[ScoreRange], counts: Sequence[int], total: int, wanted: int
+    reader: RsmqReader, queue: str, ranges: Sequence[ScoreRange], counts: Sequence[int], total: int, wanted: int
 ) -> list[Piece]:
     if total <= wanted:
         return [Piece(queue, ranges=tuple(ranges), size=total)] if total else []
@@ -395,7 +395,7 @@ async def _ready_pieces(
     return pieces
 
 
-async def _parts(reader: QueueReader, queue: str, depth: int, wanted: int) -> list[Piece]:
+async def _parts(reader: RsmqReader, queue: str, depth: int, wanted: int) -> list[Piece]:
     """Split a queue into parts of about ``wanted`` messages; the number of parts must be a power of two."""
     count = 1
     while depth > wanted * count:
@@ -457,7 +457,7 @@ class MessageReader(DataSourceReader):
         reading = _Reading(self._options, self._pushed, to_arrow_schema(self._schema, timezone="UTC"))
         yield from iterate(opened(self._options), lambda reader: reading.batches(reader, partition.pieces))
 
-    async def _plan(self, reader: QueueReader) -> AsyncGenerator[InputPartition, None]:
+    async def _plan(self, reader: RsmqReader) -> AsyncGenerator[InputPartition, None]:
         for partition in await plan(reader, self._options, self._pushed):
             yield partition
 
@@ -475,7 +475,7 @@ class _Reading:
         self._bodies = "body" in columns
         self._sizes = "size" in columns and not self._bodies
 
-    async def batches(self, reader: QueueReader, pieces: Sequence[Piece]) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def batches(self, reader: RsmqReader, pieces: Sequence[Piece]) -> AsyncGenerator[pa.RecordBatch, None]:
         for piece in pieces:
             gathered = _Gathered()
             async with aclosing(self._chunks(reader, piece)) as chunks:
@@ -487,7 +487,7 @@ class _Reading:
             if gathered.at_ms:
                 yield self._batch(reader, piece.queue, gathered)
 
-    async def _chunks(self, reader: QueueReader, piece: Piece) -> AsyncGenerator[ScanChunk, None]:
+    async def _chunks(self, reader: RsmqReader, piece: Piece) -> AsyncGenerator[ScanChunk, None]:
         selects = self._asks_states or bool(self._pushed.rc)
         async with aclosing(self._found(reader, piece, selects)) as found:
             async for chunk in found:
@@ -500,7 +500,7 @@ class _Reading:
                 if len(kept):
                     yield kept
 
-    async def _found(self, reader: QueueReader, piece: Piece, selects: bool) -> AsyncGenerator[ScanChunk, None]:
+    async def _found(self, reader: RsmqReader, piece: Piece, selects: bool) -> AsyncGenerator[ScanChunk, None]:
         """Yield the messages, with only the fields that the filters need."""
         count = self._options.chunk
         if not piece.ranges:
@@ -529,7 +529,7 @@ class _Reading:
         states, found = {str(state) for state in self._pushed.states}, columns.column("state").to_pylist()
         return [is_wanted and state in states for is_wanted, state in zip(wanted, found, strict=True)]
 
-    def _batch(self, reader: QueueReader, queue: str, gathered: "_Gathered") -> pa.RecordBatch:
+    def _batch(self, reader: RsmqReader, queue: str, gathered: "_Gathered") -> pa.RecordBatch:
         columns = MessageColumns(gathered.at_ms, gathered.columns)
         same = {"server": stored_text(reader.label), "ns": stored_name(reader.ns), "queue": stored_name(queue)}
         arrays = [

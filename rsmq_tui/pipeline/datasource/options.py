@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from rsmq_tui.history.names import read_name
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
-from rsmq_tui.protocol import SERVER_ERRORS, Address, QueueReader, RsmqError, failure_of
+from rsmq_tui.protocol import SERVER_ERRORS, Address, RsmqError, RsmqReader, failure_of
 from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-R = TypeVar("R", QueueReader, ListReader)
+R = TypeVar("R", RsmqReader, ListReader)
 
 ERRORS: tuple[type[Exception], ...] = (RsmqError, *SERVER_ERRORS)
 
@@ -291,9 +291,9 @@ def iterate(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator
             run(_close(coming, reader))
 
 
-def opened(options: Options) -> QueueReader:
+def opened(options: Options) -> RsmqReader:
     """Return a reader of the server that the options name; raises ``SourceError``."""
-    return QueueReader(options.server.address(), options.ns)
+    return RsmqReader(options.server.address(), options.ns)
 
 
 def opened_lists(options: Options) -> ListReader:
@@ -313,13 +313,13 @@ def opened_poller(options: Options, *, interval_s: float = 1.0) -> Polling:
     """
     if options.kind == LIST.name:
         return ListPoller(opened_lists(options), interval_s=interval_s, search_every_s=_NEVER_S)
-    return LivePoller(opened(options), interval_s=interval_s)
+    return RsmqPoller(opened(options), interval_s=interval_s)
 
 
 async def _next(coming: AsyncGenerator[T, None]) -> T:
     return await anext(coming)
 
 
-async def _close(coming: AsyncGenerator[T, None], reader: QueueReader | ListReader) -> None:
+async def _close(coming: AsyncGenerator[T, None], reader: RsmqReader | ListReader) -> None:
     async with aclosing(reader), aclosing(coming):
         pass

@@ -19,7 +19,7 @@ from rsmq_tui.protocol.lists.edits import ListBatch, are_there
 from rsmq_tui.protocol.lists.naming import LISTS_NS, Area, ListNames
 from rsmq_tui.protocol.lists.pages import ListRanges, Range, sha_of
 from rsmq_tui.protocol.lists.scan import ListWalk, whole_walk
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.operations import Operation
 
 # Leases read per call, which takes a few ms.
@@ -121,7 +121,7 @@ class ListEditor(EditExecutor):
     async def infer_outcome(self, batch: Batch) -> str:
         """Return what a voided call may have done: an outcome, empty if nothing has changed."""
         if not isinstance(batch, ListBatch):
-            return await QueueEditor.sharing(self, self.ns).infer_outcome(batch)
+            return await RsmqEditor.sharing(self, self.ns).infer_outcome(batch)
         try:
             home = self._home_of(batch)
             return batch.traces(await are_there(partial(self._ask, home), self._link_of(home).runner, batch))

@@ -591,7 +591,7 @@ class ListReader:
         return found
 
     async def clients(self, queue: str, *, seconds: float | None) -> QueueClients:
-        """Find out who works on a queue, as ``QueueReader.clients``; in a cluster, on the node that holds the list."""
+        """Find out who works on a queue, as ``RsmqReader.clients``; in a cluster, on the node that holds the list."""
         key, processing, _ = list_keys(self.names, queue)
         connection = await self._connections.holder(key)
         return await clients_of_queue(connection.pool, connection.runner, list_rules(key, processing), seconds=seconds)

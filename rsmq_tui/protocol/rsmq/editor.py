@@ -40,7 +40,7 @@ class QueueFields:
         return is_queue(self.attributes)
 
 
-class QueueEditor(EditExecutor):
+class RsmqEditor(EditExecutor):
     """Changes the queues of ``ns`` on a server. Close it with ``aclose``; raises ValueError for an invalid URL.
 
     Every method raises redis-py's errors if the server cannot be asked, and ``RsmqError`` for what it refuses.
@@ -50,12 +50,12 @@ class QueueEditor(EditExecutor):
         super().__init__(server, ns, timeout_s=timeout_s)
         self._keys = Keys(ns)
 
-    def within(self, ns: str) -> "QueueEditor":
+    def within(self, ns: str) -> "RsmqEditor":
         """Return an editor for another namespace that shares the connections of this one."""
-        return QueueEditor.sharing(self, ns)
+        return RsmqEditor.sharing(self, ns)
 
     @classmethod
-    def sharing(cls, other: EditExecutor, ns: str) -> "QueueEditor":
+    def sharing(cls, other: EditExecutor, ns: str) -> "RsmqEditor":
         """Return an editor of a namespace that shares the connections of another editor."""
         editor = object.__new__(cls)
         editor.share(other, ns)

@@ -95,7 +95,7 @@ class PresentMessage(NamedTuple):
     fr_ms: int | None
 
 
-class QueuePages:
+class RsmqPages:
     """Reads pages and messages of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:

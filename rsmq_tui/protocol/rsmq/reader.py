@@ -23,13 +23,13 @@ from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
 from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, leading_int, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
-from rsmq_tui.protocol.rsmq.pages import QueuePages
+from rsmq_tui.protocol.rsmq.pages import RsmqPages
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
 if TYPE_CHECKING:
     from rsmq_tui.protocol.clients import QueueClients
     from rsmq_tui.protocol.rsmq.inspection import QueueInspection
-    from rsmq_tui.protocol.rsmq.scan import QueueScan
+    from rsmq_tui.protocol.rsmq.scan import RsmqScan
     from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
     from rsmq_tui.protocol.status import ServerInfo, ServerStatus
 
@@ -160,7 +160,7 @@ class RsmqRowCodec:
         )
 
 
-class QueueRows(IncrementalPoll):
+class RsmqRows(IncrementalPoll):
     """Reads the rows of every queue of one namespace.
 
     A poll is ``index``, then ``rows``; polls must not overlap.
@@ -345,7 +345,7 @@ def list_patterns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(pattern for pattern, _ in counted.most_common(_PATTERNS_MAX))
 
 
-class QueueReader:
+class RsmqReader:
     """Reads the queues of ``ns`` on a server: ``rows`` for all of them, ``pages`` and ``scan`` for one.
 
     ``inspection`` checks whether their keys agree. ``traffic`` counts bytes and commands. Close it with ``aclose``.
@@ -364,19 +364,19 @@ class QueueReader:
         self.ns = ns
         connection = self._connections.of(ns)
         self._runner = connection.runner
-        self.rows = QueueRows(connection.tracked, self._runner, Keys(ns))
-        self.pages = QueuePages(self._runner, Keys(ns))
+        self.rows = RsmqRows(connection.tracked, self._runner, Keys(ns))
+        self.pages = RsmqPages(self._runner, Keys(ns))
         for name in ("scan", "ranges", "bodies", "inspection"):
             # Imported readers of the previous namespace.
             vars(self).pop(name, None)
 
     @cached_property
-    def scan(self) -> "QueueScan":
+    def scan(self) -> "RsmqScan":
         """Reads every message of a queue."""
         # Imported on first use, like the next ones, because polls do not need it.
-        from rsmq_tui.protocol.rsmq.scan import QueueScan  # noqa: PLC0415
+        from rsmq_tui.protocol.rsmq.scan import RsmqScan  # noqa: PLC0415
 
-        return QueueScan(self._runner, Keys(self.ns))
+        return RsmqScan(self._runner, Keys(self.ns))
 
     @cached_property
     def ranges(self) -> "QueueRanges":
@@ -399,9 +399,9 @@ class QueueReader:
 
         return QueueInspection(self._runner, Keys(self.ns))
 
-    def within(self, ns: str) -> "QueueReader":
+    def within(self, ns: str) -> "RsmqReader":
         """Return a reader of another namespace that shares the connections of this one."""
-        other = object.__new__(QueueReader)
+        other = object.__new__(RsmqReader)
         other.traffic, other.label = self.traffic, self.label
         other._connections = self._connections
         other.watch(ns)

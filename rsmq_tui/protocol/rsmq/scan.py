@@ -257,7 +257,7 @@ class _Wanted:
     sizes: bool
 
 
-class QueueScan:
+class RsmqScan:
     """Scans queues of one namespace; raises ``wrongType`` if a key of the queue has another type."""
 
     def __init__(self, runner: ScriptRunner, keys: Keys) -> None:

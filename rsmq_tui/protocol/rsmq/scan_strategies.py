@@ -167,7 +167,7 @@ class QueueRanges:
     ) -> AsyncGenerator[ScanChunk, None]:
         """Yield every message whose score stays in the range, in order of scores, about ``count`` at a time.
 
-        ``counts`` is as in ``QueueScan.chunks``; ``QueueScan.read`` reads bodies and sizes. A message whose score does
+        ``counts`` is as in ``RsmqScan.chunks``; ``RsmqScan.read`` reads bodies and sizes. A message whose score does
         not change comes once; one whose score rises meanwhile comes at most once with ``remember``, which takes 8 bytes
         of each and up to 65,536 ids.
         """

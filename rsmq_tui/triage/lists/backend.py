@@ -31,7 +31,7 @@ from rsmq_tui.protocol.lists.naming import (
 )
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage import actions
@@ -255,7 +255,7 @@ async def _target_notes(editor: ListEditor, action: actions.Action, ns: str) -> 
 async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Target) -> list[str]:
     refuse_other_slots(editor, editor.names, [action.queue], [to])
     try:
-        exists = (await QueueEditor.sharing(editor, to.ns or "").fields(to.queue)).exists
+        exists = (await RsmqEditor.sharing(editor, to.ns or "").fields(to.queue)).exists
     except RsmqError as error:
         raise TriageError(f"{to.text}: {error}") from error
     if not exists:

@@ -13,7 +13,7 @@ from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, Window
 from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
@@ -197,7 +197,7 @@ class ListUndo(BatchUndo):
 
 async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
     """Return the removal of messages from an RSMQ queue; their bodies are read, so that the undo can be undone."""
-    queues = QueueEditor.sharing(lists, inverse.ns or "")
+    queues = RsmqEditor.sharing(lists, inverse.ns or "")
     _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
     prepared, edits = Step(), []
     for before, now in zip(inverse.befores, whole, strict=True):

@@ -10,7 +10,7 @@ from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, ListKind, list_item
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Copy, Move, Target
@@ -28,7 +28,7 @@ class Outgoing:
     def __init__(self, editor: ListEditor, to: Target) -> None:
         self._editor = editor
         self._to = to
-        self._rsmq = None if to.ns is None else QueueEditor.sharing(editor, to.ns)
+        self._rsmq = None if to.ns is None else RsmqEditor.sharing(editor, to.ns)
         self._maxsize: int | None = None
         self._exists: bool | None = None
 
@@ -68,7 +68,7 @@ class Outgoing:
 
 
 async def prepare_to_list(
-    editor: QueueEditor, names: ListNames, action: Move, to: Target, preview: Preview
+    editor: RsmqEditor, names: ListNames, action: Move, to: Target, preview: Preview
 ) -> AsyncGenerator[Step, None]:
     """Yield the batches from an RSMQ queue to a list: to the end that is taken last, in the order of delivery."""
     if preview.selection is None:
@@ -80,7 +80,7 @@ async def prepare_to_list(
 
 
 async def _to_list(
-    editor: QueueEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
+    editor: RsmqEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
 ) -> Step:
     prepared, befores = Step(), []
     at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
@@ -103,7 +103,7 @@ async def _to_list(
     return prepared
 
 
-async def list_target_notes(editor: QueueEditor, names: ListNames, action: Move, to: Target) -> list[str]:
+async def list_target_notes(editor: RsmqEditor, names: ListNames, action: Move, to: Target) -> list[str]:
     """Return notes on moving messages to a list; raises ``TriageError`` if it is not possible."""
     owner = names.owner(to.queue)
     if not to.queue or owner is not None:

@@ -16,10 +16,10 @@ from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.filters.search import Progress, due_first, search, search_chunks, search_due_first
 from rsmq_tui.monitor.messages.peek import read_message
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.protocol import Address, QueueReader, RawMessage, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
+from rsmq_tui.protocol import Address, RawMessage, RsmqReader, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.editor import QueueFields, RsmqEditor
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage import actions
@@ -62,8 +62,8 @@ class RsmqBackend(Backend):
     """The changes of RSMQ queues in a namespace; raises ValueError for an invalid URL."""
 
     def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
-        self._editor = QueueEditor(server, ns)
-        self._reader = QueueReader(server, ns)
+        self._editor = RsmqEditor(server, ns)
+        self._reader = RsmqReader(server, ns)
         self._names = names
 
     @property
@@ -134,7 +134,7 @@ class RsmqBackend(Backend):
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Yield the batches of a previewed change."""
         action = preview.action
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, preview.ns)
+        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, preview.ns)
         if isinstance(action, actions.Move) and (to := actions.target_of_rsmq(action.target, preview.ns)).ns is None:
             return prepare_to_list(queues, self._names, action, to, preview)
         if isinstance(action, actions.MessageAction):
@@ -199,7 +199,7 @@ class RsmqBackend(Backend):
 
 
 async def select_shown(
-    editor: QueueEditor, queue: str, messages: Mapping[str, Shown | None], selection: Selection
+    editor: RsmqEditor, queue: str, messages: Mapping[str, Shown | None], selection: Selection
 ) -> tuple[int, int]:
     """Select messages by their ids: those that are unchanged since they were shown, or in any state for None.
 
@@ -243,7 +243,7 @@ def _is_same(shown: Shown, now: RawMessage) -> bool:
 
 
 async def select_due_first(
-    reader: QueueReader,
+    reader: RsmqReader,
     action: actions.MessageAction,
     scope: Matching,
     limit: int,
@@ -351,7 +351,7 @@ class Export(Exporting):
     Raises ``PeekError``, and what ``write`` raises.
     """
 
-    def __init__(self, reader: QueueReader, queue: str, scope: Matching, write: Callable[[str], object]) -> None:
+    def __init__(self, reader: RsmqReader, queue: str, scope: Matching, write: Callable[[str], object]) -> None:
         super().__init__(write)
         self.depth = 0
         self._reader, self._queue, self._scope = reader, queue, scope
@@ -383,7 +383,7 @@ class Export(Exporting):
 class MarkedExport(Exporting):
     """Exports the messages with these ids; raises what the editor and ``write`` raise."""
 
-    def __init__(self, editor: QueueEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
+    def __init__(self, editor: RsmqEditor, queue: str, ids: Sequence[str], write: Callable[[str], object]) -> None:
         super().__init__(write)
         self._editor, self._queue, self._ids = editor, queue, ids
 

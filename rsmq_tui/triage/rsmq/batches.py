@@ -7,7 +7,7 @@ from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import RawMessage, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import (
     Edit,
     EditKind,
@@ -71,7 +71,7 @@ class RsmqUndo(BatchUndo):
         inverse = entry.batch.inverse(outcome) if outcome else None
         if inverse is None:
             return
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, editor.ns)
+        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, editor.ns)
         if isinstance(inverse, FieldBatch):
             # A queue must exist before its messages, and be empty before it is deleted.
             heard: list[str] = []
@@ -91,7 +91,7 @@ class RsmqUndo(BatchUndo):
         inverse = entry.batch.inverse(outcome) if outcome else None
         if not isinstance(inverse, MessageBatch):
             return 0, 0
-        queues = editor if isinstance(editor, QueueEditor) else QueueEditor.sharing(editor, editor.ns)
+        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, editor.ns)
         ids = inverse.ids
         _, found = await queues.messages(inverse.queue, ids, bodies=False)
         left = [edit.before for edit in inverse.edits]
@@ -124,7 +124,7 @@ async def bodies_now(
 
     None for those that are gone. The namespace is by default that of the editor.
     """
-    queues = QueueEditor.sharing(editor, editor.ns if ns is None else ns)
+    queues = RsmqEditor.sharing(editor, editor.ns if ns is None else ns)
     bodies: list[bytes | None] = []
     for part in chunked(messages, weight=_weight):
         _, found = await queues.messages(queue, [message.id for message in part])
@@ -146,7 +146,7 @@ def _removes_queue(inverse: FieldBatch) -> bool:
     return inverse.empty and not inverse.listed_after
 
 
-async def _removal_note(editor: QueueEditor, queue: str, *, was_done: bool) -> str:
+async def _removal_note(editor: RsmqEditor, queue: str, *, was_done: bool) -> str:
     """Return what happened to a queue that the change had created."""
     shown = printable(queue)
     if was_done:

@@ -9,9 +9,9 @@ from decimal import Decimal
 from rsmq_tui.monitor.audit.findings import FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditedPart, audit_fields, audit_messages, bad_attributes, condition_of
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import QueueReader, RawMessage, leading_int, make_id, name_of, sent_ms
+from rsmq_tui.protocol import RawMessage, RsmqReader, leading_int, make_id, name_of, sent_ms
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor
+from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch, FieldEdit, LooseBatch, LooseKind, MessageBatch
 from rsmq_tui.protocol.rsmq.inspection import COUNTER_SUFFIXES, QueueLook
 from rsmq_tui.protocol.rsmq.operations import chunked
@@ -35,7 +35,7 @@ WALKS = (
 LOOSE = frozenset({FindingKind.LEAKED, FindingKind.STRAY})
 
 
-async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> AsyncGenerator[Step, None]:
+async def prepare_fix(editor: RsmqEditor, reader: RsmqReader, action: Fix) -> AsyncGenerator[Step, None]:
     """Yield the batches that fix one queue; raises what the editor and the reader raise."""
     queue, kinds = action.queue, action.kinds
     (look,) = await reader.inspection.looks([queue])
@@ -59,7 +59,7 @@ async def prepare_fix(editor: QueueEditor, reader: QueueReader, action: Fix) -> 
             yield prepared
 
 
-async def _mended(reader: QueueReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
+async def _mended(reader: RsmqReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Yield the fixes of messages."""
     async with aclosing(audit_messages(reader, look.queue)) as parts:
         async for part in parts:
@@ -116,7 +116,7 @@ def _canonical_id(id: bytes, at_ms: int, number: int) -> bytes:
     return make_id(time_ms * 1000 + number % 1000).encode()
 
 
-async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
+async def _loosened(reader: RsmqReader, queue: str, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
     """Yield the removal of fields that belong to no message; the counters of a body are removed before it."""
     async with aclosing(audit_fields(reader, queue)) as pages:
         async for page in pages:
@@ -134,7 +134,7 @@ async def _loosened(reader: QueueReader, queue: str, wanted: frozenset[FindingKi
                     yield prepared
 
 
-async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list[Step]:
+async def _removals(reader: RsmqReader, queue: str, names: list[bytes]) -> list[Step]:
     values = await reader.inspection.values(queue, names)
     found = [(name, value) for name, value in zip(names, values, strict=True) if isinstance(value, bytes)]
     steps = [
@@ -145,7 +145,7 @@ async def _removals(reader: QueueReader, queue: str, names: list[bytes]) -> list
     return [*steps, Step(failed=Counter({TOO_LONG: too_long}))] if too_long else steps
 
 
-async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
+async def _complete(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Add the missing attributes, and the name to the index."""
     seconds = b"%d" % (await editor.clock_us() // 1_000_000)
     values = {name: _DEFAULTS[name] for name in bad_attributes(look)}
@@ -157,16 +157,16 @@ async def _complete(editor: QueueEditor, _: QueueReader, look: QueueLook) -> Asy
     yield Step(batch, alone=True)
 
 
-async def _list(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
+async def _list(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     fields = tuple(FieldEdit(name, look.attributes[name], look.attributes[name]) for name in _DEFAULTS)
     yield Step(FieldBatch(look.queue, fields, listed_before=False, listed_after=True), alone=True)
 
 
-async def _forget(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
+async def _forget(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     yield Step(_unlisting(look), alone=True)
 
 
-async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
+async def _drop(editor: RsmqEditor, reader: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Remove the ids whose bodies were lost with the hash, and then the name from the index."""
     async with aclosing(audit_messages(reader, look.queue)) as parts:
         async for part in parts:
@@ -180,7 +180,7 @@ async def _drop(editor: QueueEditor, reader: QueueReader, look: QueueLook) -> As
         yield Step(_unlisting(look), counted=False, alone=True)
 
 
-async def _clear(editor: QueueEditor, _: QueueReader, look: QueueLook) -> AsyncGenerator[Step, None]:
+async def _clear(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Remove a hash without messages, and the name from the index."""
     async for part in strays(editor, look.queue):
         fields = tuple(FieldEdit(name, value, None) for name, value in part.items())
@@ -208,7 +208,7 @@ _WHOLE = {
 _NOTE = "Each problem is checked again, and fixed only if it still exists."
 
 
-async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, on_progress: ScanCallback) -> Preview:
+async def preview_of_fix(reader: RsmqReader, base: Preview, action: Fix, on_progress: ScanCallback) -> Preview:
     """Return ``base``, completed with what a fix would do; ``on_progress`` gets the messages and fields, and the
     problems.
 
@@ -230,7 +230,7 @@ async def preview_of_fix(reader: QueueReader, base: Preview, action: Fix, on_pro
     return replace(base, count=counts.total(), what=printable(what), notes=(*notes, _NOTE))
 
 
-async def _counts_now(reader: QueueReader, action: Fix, on_progress: ScanCallback) -> Counter[FindingKind]:
+async def _counts_now(reader: RsmqReader, action: Fix, on_progress: ScanCallback) -> Counter[FindingKind]:
     """Return the number of problems, by kind; raises what the reader raises.
 
     Unlike the fix, it does not wait if ids carry no time, so it may count messages that are complete a moment later.

@@ -15,7 +15,7 @@ from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.rsmq.editor import QueueEditor, QueueFields
+from rsmq_tui.protocol.rsmq.editor import QueueFields, RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import Messages, chunked, raw_message
 from rsmq_tui.triage import actions
@@ -76,7 +76,7 @@ _BYTES_PER_UNIT = 3
 class Targets:
     """A cache of the queues that messages go to."""
 
-    def __init__(self, editor: QueueEditor, own: QueueFields) -> None:
+    def __init__(self, editor: RsmqEditor, own: QueueFields) -> None:
         self._editor = editor
         self._own = own
         self._known: dict[str, QueueFields] = {}
@@ -161,7 +161,7 @@ class RedriveSources:
 
 
 async def origin_notes(
-    editor: QueueEditor, journal: Journal, action: actions.Redrive, selection: Selection
+    editor: RsmqEditor, journal: Journal, action: actions.Redrive, selection: Selection
 ) -> tuple[str, ...]:
     """Return notes on where dead letters would go; raises what the editor and the journal raise."""
     if action.target is not None:
@@ -255,7 +255,7 @@ _IDENTITY = (b"created", b"vt", b"delay", b"maxsize")
 
 
 async def prepare_messages(
-    editor: QueueEditor, journal: Journal, action: actions.MessageAction, preview: Preview
+    editor: RsmqEditor, journal: Journal, action: actions.MessageAction, preview: Preview
 ) -> AsyncGenerator[Step, None]:
     """Yield the batches of a change; raises what the editor raises."""
     selection, seen = preview.selection, preview.fields
@@ -292,7 +292,7 @@ class _Preparing:
     """Prepares the batches of one change of messages; ``own`` are the queue's fields now."""
 
     def __init__(
-        self, editor: QueueEditor, journal: Journal, action: actions.MessageAction, own: QueueFields, guard: Guard
+        self, editor: RsmqEditor, journal: Journal, action: actions.MessageAction, own: QueueFields, guard: Guard
     ) -> None:
         self.targets = Targets(editor, own)
         self._editor, self._journal, self._action, self._own, self._guard = editor, journal, action, own, guard
@@ -429,7 +429,7 @@ def still_there(
 
 
 async def removal_of(
-    editor: QueueEditor,
+    editor: RsmqEditor,
     queue: str,
     seen: Messages,
     *,
@@ -461,7 +461,7 @@ async def removal_of(
     return prepared
 
 
-async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:
+async def _last_of(editor: RsmqEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:
     """Yield the removal of a queue without messages: stray fields first, then the queue itself."""
     yield Step(alone=True)
     there = await editor.fields(queue)
@@ -480,7 +480,7 @@ async def _last_of(editor: QueueEditor, queue: str, seen: QueueFields | None) ->
     yield Step(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
 
 
-async def strays(editor: QueueEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
+async def strays(editor: RsmqEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
     """Yield all fields of a queue that are not attributes, in parts for one call each."""
     part: dict[bytes, bytes] = {}
     heavy = 0
@@ -529,7 +529,7 @@ def check(action: actions.Action) -> None:
                 validation.maxsize(action.maxsize)
 
 
-async def preview_of_queue(editor: QueueEditor, base: Preview, on_progress: ScanCallback) -> Preview:
+async def preview_of_queue(editor: RsmqEditor, base: Preview, on_progress: ScanCallback) -> Preview:
     """Return ``base``, completed with what its action would do.
 
     Raises what the editor raises, and ``RsmqError`` if the protocol refuses the action.
@@ -563,7 +563,7 @@ _OF_IMPORT = (
 )
 
 
-async def prepare_queue(editor: QueueEditor, preview: Preview) -> AsyncGenerator[Step, None]:
+async def prepare_queue(editor: RsmqEditor, preview: Preview) -> AsyncGenerator[Step, None]:
     """Yield the batches of an action; raises as ``preview_of_queue`` does."""
     action = preview.action
     if isinstance(action, CreateQueue):
@@ -600,7 +600,7 @@ def _longest(action: Send, there: QueueFields) -> tuple[int, float]:
     return longest, int(limit) if limit.isdigit() else inf
 
 
-async def _new_messages(editor: QueueEditor, action: Send, there: QueueFields) -> Iterator[RawMessage]:
+async def _new_messages(editor: RsmqEditor, action: Send, there: QueueFields) -> Iterator[RawMessage]:
     longest, limit = _longest(action, there)
     if longest > limit:
         raise rsmq_error("messageTooLong")
@@ -642,14 +642,14 @@ def _attributes(action: CreateQueue | SetAttributes) -> dict[bytes, bytes]:
     return {name: b"%d" % value for name, value in values.items() if value is not None}
 
 
-async def _existing(editor: QueueEditor, queue: str) -> QueueFields:
+async def _existing(editor: RsmqEditor, queue: str) -> QueueFields:
     there = await editor.fields(queue)
     if not there.exists:
         raise rsmq_error("queueNotFound")
     return there
 
 
-async def _absent(editor: QueueEditor, queue: str) -> QueueFields:
+async def _absent(editor: RsmqEditor, queue: str) -> QueueFields:
     there = await editor.fields(queue)
     if b"vt" in there.attributes:
         raise rsmq_error("queueExists")

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import Index, QueueReader
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import Index, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from tests.bench.peers.channel import Channel
 from tests.bench.queues import NS
@@ -20,8 +20,8 @@ _PAUSE_S = 0.005
 class FastForward:
     """Polls as fast as the bench says, with the server's time a second on each time, so that the series fill up."""
 
-    def __init__(self, reader: QueueReader, channel: Channel) -> None:
-        self._poller = LivePoller(reader)
+    def __init__(self, reader: RsmqReader, channel: Channel) -> None:
+        self._poller = RsmqPoller(reader)
         self.thresholds = self._poller.thresholds
         self.aclose, self.peek = self._poller.aclose, self._poller.peek
         self._channel = channel
@@ -70,5 +70,5 @@ def _status_mb(name: str) -> float | None:
 
 if __name__ == "__main__":
     url, *descriptors = sys.argv[1:]
-    source: Any = FastForward(QueueReader(url, NS), Channel(*descriptors))
+    source: Any = FastForward(RsmqReader(url, NS), Channel(*descriptors))
     RsmqApp(source).run()

@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.bench.peers.channel import Channel
@@ -17,7 +17,7 @@ from tests.bench.queues import NS
 class Shown:
     """A live poller that notes for how long each of its snapshots was the last one on the screen."""
 
-    def __init__(self, poller: LivePoller) -> None:
+    def __init__(self, poller: RsmqPoller) -> None:
         self.thresholds = poller.thresholds
         self.aclose, self.peek, self.sample_first = poller.aclose, poller.peek, poller.sample_first
         self.lasted_s: list[float] = []
@@ -57,7 +57,7 @@ class Teller:
 
 async def main(urls: Sequence[str], channel: Channel) -> None:
     """Open the dashboard on these servers, and tell of all but the last one, which may be far away."""
-    *near, far = (LivePoller(QueueReader(url, NS), place=f"s{number}") for number, url in enumerate(urls))
+    *near, far = (RsmqPoller(RsmqReader(url, NS), place=f"s{number}") for number, url in enumerate(urls))
     shown = [Shown(poller) for poller in near]
     sources: list[Any] = [*shown, far]
     telling = asyncio.create_task(Teller(shown, channel).run())

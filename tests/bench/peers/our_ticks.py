@@ -7,8 +7,8 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from rsmq_tui.monitor import LivePoller, Snapshot
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.monitor import RsmqPoller, Snapshot
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from tests.bench.peers.channel import Channel
 from tests.bench.queues import NS
@@ -20,7 +20,7 @@ _TICK_S = 1.0
 class Stepped:
     """A live poller that polls on request, and reports the processor time of the second that follows."""
 
-    def __init__(self, poller: LivePoller, channel: Channel) -> None:
+    def __init__(self, poller: RsmqPoller, channel: Channel) -> None:
         self.thresholds = poller.thresholds
         self.aclose, self.peek = poller.aclose, poller.peek
         self._poller = poller
@@ -39,5 +39,5 @@ class Stepped:
 
 if __name__ == "__main__":
     url, *descriptors = sys.argv[1:]
-    source: Any = Stepped(LivePoller(QueueReader(url, NS)), Channel(*descriptors))
+    source: Any = Stepped(RsmqPoller(RsmqReader(url, NS)), Channel(*descriptors))
     RsmqApp(source).run()

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from rsmq_tui.monitor import LivePoller
+from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.options import SourceError, opened_poller, read_options
@@ -142,7 +142,7 @@ def test_a_profile_says_which_lists_and_how_their_keys_are_named(
 
 
 def test_what_polls_is_of_the_kind_that_was_asked_for(redis_url: str) -> None:
-    assert isinstance(opened_poller(read_options({"url": redis_url})), LivePoller)
+    assert isinstance(opened_poller(read_options({"url": redis_url})), RsmqPoller)
     assert isinstance(opened_poller(read_options({"url": redis_url, "lists": "a"})), ListPoller)
     assert read_options({"url": redis_url, "lists": "a"}).kind == LIST.name
 

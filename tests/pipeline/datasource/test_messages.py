@@ -15,7 +15,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Not,
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.rows import message_rows
 from rsmq_tui.monitor.messages.peek import state_of
-from rsmq_tui.protocol import QueueReader, Rsmq, make_id, name_of
+from rsmq_tui.protocol import Rsmq, RsmqReader, make_id, name_of
 from tests.pipeline.datasource.conftest import BODIES, Load, make_queue
 from tests.pipeline.datasource.reading import Row, read, reader_of
 
@@ -84,7 +84,7 @@ class TestContents:
 
         async def scanned() -> dict[str, Row]:
             rows: dict[str, Row] = {}
-            async with aclosing(QueueReader(redis_url)) as reader:
+            async with aclosing(RsmqReader(redis_url)) as reader:
                 async for chunk in reader.scan.chunks(name, counts=True, bodies=True):
                     batch = message_rows(
                         "", Place("", reader.label, "rsmq"), name, chunk.messages, at_ms=chunk.at_ms, inventory_ms=0

@@ -14,9 +14,9 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.protocol import QueueReader
+from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -135,7 +135,7 @@ async def exporting(
     pollers = []
     for number, url in enumerate(urls):
         for ns in namespaces:
-            poller = LivePoller(QueueReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
+            poller = RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
             target = Target(f"s{number}", poller.reader.label, ns)
             pollers.append(CountingPoller(target, poller, interval_s=interval_s, clock=clock))
         if lists:

@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import LivePoller
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.monitor import RsmqPoller
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.web.exporter.poller import Target, TargetPoller
 from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.monitor.timing import FakeClock, Gate
@@ -171,11 +171,11 @@ async def test_a_request_under_way_at_the_end_is_answered(redis_url: str, monkey
 
 
 async def test_polling_ends_at_every_moment(redis_url: str) -> None:
-    pollers: list[LivePoller] = []
+    pollers: list[RsmqPoller] = []
 
     async def watch(_: int) -> None:
         # The first polls of a connection, and the making of it.
-        pollers.append(LivePoller(QueueReader(redis_url)))
+        pollers.append(RsmqPoller(RsmqReader(redis_url)))
         await TargetPoller(Target("s0", redis_url, "rsmq"), pollers[-1], interval_s=0.001).run()
 
     assert await cancelled_at_each_turn(watch, rounds=2) == TURNS * 2

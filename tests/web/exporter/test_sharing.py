@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.monitor import LivePoller, Thresholds
+from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES
-from rsmq_tui.protocol import QueueReader, Rsmq
+from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate
 from tests.web.exporter.scraping import NEVER_S, SECONDS_MAX, exporting, until
 
@@ -101,8 +101,8 @@ async def test_a_scrape_costs_what_a_poll_costs(redis_url: str, client: redis.Re
     # No more than each poll looks at: else polls take turns and differ.
     for number in range(QUICK_QUEUES):
         rsmq.create_queue(f"q{number}")
-    async with aclosing(QueueReader(redis_url)) as reader:
-        poller = LivePoller(reader)
+    async with aclosing(RsmqReader(redis_url)) as reader:
+        poller = RsmqPoller(reader)
         for _ in range(3):
             cost = (await poller.poll()).cost
     async with exporting(redis_url) as exporter:
