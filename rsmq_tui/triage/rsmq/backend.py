@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
+from typing import NamedTuple
 
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.filters.language import parse_filter
@@ -34,7 +35,6 @@ from rsmq_tui.triage.scope import (
     BODIES_SHOWN,
     SAME_MESSAGE,
     UNCHANGED,
-    Everything,
     Guard,
     Marked,
     Matching,
@@ -90,24 +90,7 @@ class RsmqBackend(Backend):
         selection = Selection()
         origins: tuple[str, ...] = ()
         try:
-            elsewhere = unsearched = changed = 0
-            match scope:
-                case Marked(messages=messages, even_if_received=is_any):
-                    shown = {one.id: None if is_any else one for one in messages}
-                    elsewhere, changed = await select_shown(self._editor, action.queue, shown, selection)
-                case Named(ids=ids):
-                    shown = dict.fromkeys(ids)
-                    elsewhere, changed = await select_shown(self._editor, action.queue, shown, selection)
-                case Matching(limit=int() as limit):
-                    matched, unsearched = await select_due_first(
-                        self._reader, action, scope, limit, selection, on_progress
-                    )
-                    what = what_is_due_first(action, scope, limit, matched, selection.count)
-                    base = replace(base, what=printable(what))
-                case Matching() | Everything() | None:
-                    wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
-                    found_by = search(self._reader, action.queue, wanted, **_needs(action))
-                    unsearched = await select_matching(found_by, selection, on_progress)
+            found = await self._select(action, scope, selection, on_progress)
             check_room(journal.limit_bytes, action, selection)
             bodies = await self._some_bodies(action, selection)
             if isinstance(action, actions.Redrive):
@@ -117,17 +100,18 @@ class RsmqBackend(Backend):
             raise
         return replace(
             base,
+            what=found.what or base.what,
             at_ms=selection.at_ms or base.at_ms,
             count=selection.count + action.counts_queue,
             selection=selection,
-            elsewhere=elsewhere,
-            unsearched=unsearched,
+            elsewhere=found.elsewhere,
+            unsearched=found.unsearched,
             notes=(guard.sentence, *notes, *origins, *_due_notes(action, selection), *_unit_notes(action, selection)),
             fields=own,
             guard=guard,
             left_is_asked=isinstance(scope, Marked | Named),
-            changed=changed,
-            wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and changed else None,
+            changed=found.changed,
+            wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and found.changed else None,
             bodies=bodies,
         )
 
@@ -158,6 +142,24 @@ class RsmqBackend(Backend):
         """Close the connections."""
         await self._editor.aclose()
         await self._reader.aclose()
+
+    async def _select(
+        self, action: actions.MessageAction, scope: Scope | None, selection: Selection, on_progress: ScanCallback
+    ) -> "_Selected":
+        """Add the messages of a scope to a selection."""
+        match scope:
+            case Marked(messages=messages, even_if_received=is_any):
+                shown = {one.id: None if is_any else one for one in messages}
+                return _Selected(*await select_shown(self._editor, action.queue, shown, selection))
+            case Named(ids=ids):
+                return _Selected(*await select_shown(self._editor, action.queue, dict.fromkeys(ids), selection))
+            case Matching(limit=int() as limit):
+                matched, unsearched = await select_due_first(self._reader, action, scope, limit, selection, on_progress)
+                what = what_is_due_first(action, scope, limit, matched, selection.count)
+                return _Selected(unsearched=unsearched, what=printable(what))
+        wanted = scope.filter if isinstance(scope, Matching) else parse_filter("")
+        found_by = search(self._reader, action.queue, wanted, **_needs(action))
+        return _Selected(unsearched=await select_matching(found_by, selection, on_progress))
 
     async def _some_bodies(self, action: actions.MessageAction, selection: Selection) -> tuple[bytes, ...]:
         """Return the starts of the bodies of some selected messages; long ones are left out."""
@@ -196,6 +198,15 @@ class RsmqBackend(Backend):
         if isinstance(action, actions.Copy) and actions.target_of_rsmq(action.target, editor.ns).ns is not None:
             notes.append("The copies are visible at once.")
         return own, tuple(notes)
+
+
+class _Selected(NamedTuple):
+    """How a selection went: numbers as in ``Preview``, and ``what`` it is, if the scope alone does not say that."""
+
+    elsewhere: int = 0
+    changed: int = 0
+    unsearched: int = 0
+    what: str = ""
 
 
 async def select_shown(
