@@ -98,6 +98,18 @@ def expanded(path: str) -> Path:
 _PROGRAM = "rsmq-tui"
 
 
+def sync(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk; systems other than POSIX cannot flush a folder."""
+    is_posix = os.name == "posix"
+    if not is_posix and path.is_dir():
+        return
+    fd = os.open(path, os.O_RDONLY if is_posix else os.O_RDWR)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 @contextmanager
 def whole_file(path: Path, *, force: bool = False, is_private: bool = True) -> Iterator[Callable[[str], object]]:
     """Write a file that gets its name only when it is complete. Raises OSError.

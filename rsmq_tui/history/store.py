@@ -1,7 +1,6 @@
 """Where sealed files are stored, a folder or a URL, and how long they are kept."""
 
 import hashlib
-import os
 import re
 import secrets
 import shutil
@@ -13,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, expanded, read_bytes, regular_file
+from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, expanded, read_bytes, regular_file, sync
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
@@ -80,7 +79,7 @@ class FolderStore:
     def write(self, name: str, text: str, scratch: Path) -> None:
         """Write a small file atomically; ``scratch`` is a path for the temporary file."""
         scratch.write_text(text, "utf-8")
-        _sync(scratch)
+        sync(scratch)
         self.publish(scratch, name)
 
     def has(self, name: str) -> bool:
@@ -98,7 +97,7 @@ class FolderStore:
                 break
         else:
             path.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
 
     def days(self, table: str) -> dict[str, str]:
         """Return the days of a table, each with a stamp: a text that changes when the names of its files change.
@@ -290,17 +289,6 @@ def _size_of(path: Path) -> int:
         if isinstance(error, FileNotFoundError) and not path.is_symlink():
             raise
         return 0
-
-
-def _sync(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to the disk."""
-    if os.name != "posix":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 # The last ms of the year 9999.

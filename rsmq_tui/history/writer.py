@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rsmq_tui.files import FileLock, read_json
+from rsmq_tui.files import FileLock, read_json, sync
 from rsmq_tui.history.names import HistoryError, Place, explain
 from rsmq_tui.history.poll_log import BEGINNING, BegunPoll, is_poll_log, read_polls
 from rsmq_tui.history.schema import (
@@ -214,11 +214,7 @@ def write_sorted(table: pa.Table, path: Path, places: Sequence[Place], replaces:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         replaced = {REPLACES_KEY: json.dumps(replaces)} if replaces else {}
         writer.add_key_value_metadata({VERSION_KEY: str(VERSION), PLACES_KEY: json.dumps(places), **replaced})
-    fd = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    sync(path)
 
 
 def places_in(table: pa.Table) -> list[Place]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from rsmq_tui.files import sync
 from rsmq_tui.history.analysis.schema import SCHEMAS
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.store import FolderStore, Store, open_store
@@ -106,15 +107,11 @@ class Folder:
 
     def sync(self, *names: str) -> None:
         """Flush files and their directory entries to the disk, if it is local."""
-        if self.path is None or os.name != "posix":
+        if self.path is None:
             return
         folders = {(self.path / name).parent for name in names}
         for path in [*(self.path / name for name in names), *folders, *{folder.parent for folder in folders}]:
-            fd = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            sync(path)
 
     def is_within(self, other: "Folder") -> bool:
         """Return whether this is ``other``, or inside it."""

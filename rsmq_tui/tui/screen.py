@@ -70,7 +70,7 @@ class DashboardScreen(Screen[None]):
         # The next snapshot may not come.
         self.set_interval(FRESHNESS_S, self.dim_stale)
         self.receive_snapshot(self.dashboard.snapshot)
-        self.tell_change(self.dashboard.changes.status)
+        self._show_change(self.dashboard.changes.status)
 
     def show_tour(self) -> None:
         """Show the step of the tour, if there is one."""
@@ -326,24 +326,28 @@ class DashboardScreen(Screen[None]):
             self.refresh_words()
 
     def tell_change(self, status: ChangeStatus | None) -> None:
-        """Show the progress or outcome of a change; None removes it."""
+        """Show the progress or outcome of a change, and what it has affected; None removes it."""
+        if self._show_change(status) and status is not None and not status.is_running:
+            self._follow_change(status)
+
+    def _show_change(self, status: ChangeStatus | None) -> bool:
+        """Show a change in its line, and return whether there is such a line."""
         if self._shown_in is not None:
             # Changes are made on live servers only.
-            return
+            return False
         line = self.query_one_optional(ChangeLine)
         if line is None:
             # Most screens never need it.
             if status is None:
-                return
+                return False
             hints = self.query_one_optional(KeyHints)
             if hints is None or not self.is_attached:
                 # The app is closing: it accepts no more widgets, and the screen may already be empty.
-                return
+                return False
             line = ChangeLine()
             self.mount(line, before=hints)
         line.tell(None if status is None else self._named(status))
-        if status is not None and not status.is_running:
-            self._follow_change(status)
+        return True
 
     def _named(self, status: ChangeStatus) -> ChangeStatus:
         """Name the queue in an outcome that is shown on the screen of another queue."""
@@ -353,4 +357,4 @@ class DashboardScreen(Screen[None]):
         return replace(status, words=f"{printable(aims[0].queue, 60)}: {status.words}")
 
     def _follow_change(self, status: ChangeStatus) -> None:
-        """Refresh what a finished change may have affected."""
+        """Refresh what a change that has finished since the screen was opened may have affected."""

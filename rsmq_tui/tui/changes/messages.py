@@ -138,13 +138,10 @@ class ChangeMessagesScreen(DashboardScreen):
         self._range: int | None = None
         self._is_reading = False
         self._problem: str | None = None
-        self._status: ChangeStatus | None = None
 
     def on_mount(self) -> None:
         """Read the messages."""
         self.table.focus()
-        # A change that was reported before is in the list already.
-        self._status = self.dashboard.changes.status
         self._read()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -156,9 +153,6 @@ class ChangeMessagesScreen(DashboardScreen):
         self._read()
 
     def _follow_change(self, status: ChangeStatus) -> None:
-        if status is self._status:
-            return
-        self._status = status
         if status.undone == self.change.change:
             self._marked.clear()
         self._read()

@@ -75,13 +75,10 @@ class AuditScreen(DashboardScreen):
         self._is_asked_again = False
         self._ns: str | None = None
         self._error: str | None = None
-        self._status: ChangeStatus | None = None
 
     def on_mount(self) -> None:
         """Start the audit."""
         self.table.focus()
-        # A change that was reported before needs no second audit.
-        self._status = self.dashboard.changes.status
         self._audit()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
@@ -122,9 +119,6 @@ class AuditScreen(DashboardScreen):
         return self.server, self.queue
 
     def _follow_change(self, status: ChangeStatus) -> None:
-        if status is self._status:
-            return
-        self._status = status
         if self._is_running:
             self._is_asked_again = True
         else:
