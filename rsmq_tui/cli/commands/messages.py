@@ -4,7 +4,7 @@ import codecs
 import errno
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -216,26 +216,21 @@ async def _list(options: Options) -> int:
 
         async def read(named: QueueArgument) -> tuple[int, int]:
             nonlocal at_ms
-            queue, place = named.queue, named.place
             progress = None
-            async with aclosing(place.source.search(queue, wanted, queues.limit)) as parts:
+            async with aclosing(_search(named, wanted, queues, line)) as parts:
                 async for progress in parts:
                     if groups is not None:
                         await groups.add_all(progress.messages, progress.at_ms)
                     elif progress.messages and not options.count:
                         printed(named, progress)
                         sys.stdout.flush()
-                    words = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
-                    line.show(f"{printable(queue, 60)}: {words}" if queues.is_several else words)
-            if (progress is None or not progress.scanned) and not queues.is_several:
-                await place.refuse_missing(queue)
-            _tell_gaps(progress, named.reference if queues.is_several else None)
             if progress is None:
                 return 0, 0
             at_ms = max(at_ms, progress.at_ms)
-            if options.count and (progress.matched or progress.not_searched or not queues.is_several):
-                _print_count(options, counts, named, progress)
-            if not wants_json(options) and not options.count and (progress.matched or not queues.is_several):
+            if options.count:
+                if progress.matched or progress.not_searched or not queues.is_several:
+                    _print_count(options, counts, named, progress)
+            elif not wants_json(options) and (progress.matched or not queues.is_several):
                 sys.stdout.flush()
                 say(f"{plural(progress.matched, 'message')} of {progress.depth:,} in {printable(named.reference)}")
             return progress.matched, progress.depth
@@ -250,6 +245,24 @@ async def _list(options: Options) -> int:
     return queues.status
 
 
+async def _search(
+    named: QueueArgument, wanted: Filter, queues: _Queues, line: ProgressLine
+) -> AsyncGenerator[Progress, None]:
+    """Yield the parts of a search of one queue; show the progress, and print what could not be read."""
+    (queue, place), progress = named, None
+    async with aclosing(place.source.search(queue, wanted, queues.limit)) as parts:
+        async for progress in parts:
+            yield progress
+            words = progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched))
+            line.show(f"{printable(queue, 60)}: {words}" if queues.is_several else words)
+    if (progress is None or not progress.scanned) and not queues.is_several:
+        await place.refuse_missing(queue)
+    if progress is not None and progress.not_searched:
+        say(unsearched_words(progress.not_searched, named.reference if queues.is_several else None))
+    if progress is not None and progress.restarts:
+        say(INCOMPLETE)
+
+
 def _print_count(options: Options, table: Table, named: QueueArgument, progress: Progress) -> None:
     if wants_json(options):
         fields_json(
@@ -260,14 +273,6 @@ def _print_count(options: Options, table: Table, named: QueueArgument, progress:
         )
     else:
         table.print(f"{progress.matched:,}", f"{progress.depth:,}", named.reference)
-
-
-def _tell_gaps(progress: Progress | None, queue: str | None) -> None:
-    """Print what a search could not read; ``queue`` is the queue, if it is one of several."""
-    if progress is not None and progress.not_searched:
-        say(unsearched_words(progress.not_searched, queue))
-    if progress is not None and progress.restarts:
-        say(INCOMPLETE)
 
 
 def _groups_of(by: str | None) -> Groups | None:
@@ -409,17 +414,12 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
 
 async def _matching(named: QueueArgument, wanted: Filter, queues: _Queues, line: ProgressLine) -> list[str]:
     """Return the ids of the matches; prints a sentence if nothing in a single queue matches."""
-    (queue, place), limit = named, queues.limit
     ids, progress = list[str](), None
-    async with aclosing(place.source.search(queue, wanted, limit)) as found:
-        async for progress in found:
+    async with aclosing(_search(named, wanted, queues, line)) as parts:
+        async for progress in parts:
             ids += [row.id for row in progress.rows]
-            line.show(progress_words(ScanProgress(progress.scanned, progress.depth, progress.matched)))
-    if not queues.is_several and (progress is None or not progress.scanned):
-        await place.refuse_missing(queue)
-    elif not queues.is_several and not ids:
-        say(f"no message of {queue} matches")
-    _tell_gaps(progress, named.reference if queues.is_several else None)
+    if progress is not None and progress.scanned and not ids and not queues.is_several:
+        say(f"no message of {named.queue} matches")
     return ids
 
 
