@@ -141,7 +141,7 @@ def test_an_export_has_a_command(
 
     monkeypatch.setattr(messages, "_export", take)
     path = tmp_path / "a file.jsonl"
-    assert main(shlex.split(export_command(path, queue, scope, SERVER, ns, ""))[1:]) == 0
+    assert main(shlex.split(export_command(path, queue, scope, server=SERVER, ns=ns, profile=""))[1:]) == 0
     ((options, given),) = taken
     assert given.text == wanted
     assert given.terms == parse_filter(wanted).terms
@@ -150,14 +150,16 @@ def test_an_export_has_a_command(
     assert options.output == str(path)
     for refused in (marked("a b"), marked(*map(str, range(51)))):
         with pytest.raises(NoCommandError, match="cannot name"):
-            export_command(path, queue, refused, SERVER, ns, "")
+            export_command(path, queue, refused, server=SERVER, ns=ns, profile="")
 
 
 def test_a_known_trouble_has_a_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert main(shlex.split(known_command("mail", "-x 'y'", "2h", SERVER, LIST.ns, ""))[1:]) == 0
-    assert main(shlex.split(known_command("orders", "", "until it is ok", SERVER, "jobs", ""))[1:]) == 0
-    assert main(shlex.split(known_command("mail", "-x 'y'", None, SERVER, LIST.ns, ""))[1:]) == 0
+    assert main(shlex.split(known_command("mail", "-x 'y'", "2h", server=SERVER, ns=LIST.ns, profile=""))[1:]) == 0
+    assert (
+        main(shlex.split(known_command("orders", "", "until it is ok", server=SERVER, ns="jobs", profile=""))[1:]) == 0
+    )
+    assert main(shlex.split(known_command("mail", "-x 'y'", None, server=SERVER, ns=LIST.ns, profile=""))[1:]) == 0
     with closing(KnownStore(state_folder() / FILE_NAME)) as store:
         kept = {(each.server, each.ns, each.queue, each.note, each.is_active) for each in store.all()}
     assert kept == {(SERVER, LIST.ns, "mail", "-x 'y'", False), (SERVER, "jobs", "orders", "", True)}

@@ -60,7 +60,7 @@ def _line_of(preview: Preview) -> str:
     return line
 
 
-def export_command(path: Path, queue: str, scope: Scope | None, server: str, ns: str, profile: str) -> str:
+def export_command(path: Path, queue: str, scope: Scope | None, *, server: str, ns: str, profile: str) -> str:
     """Return the command that exports the same messages of a queue; raises ``NoCommandError``."""
     options = ["--output", str(path), *_server_words(server, ns, profile)]
     match scope:
@@ -76,7 +76,7 @@ def export_command(path: Path, queue: str, scope: Scope | None, server: str, ns:
     return line
 
 
-def save_command(queue: str, id: str, server: str, ns: str, profile: str) -> str:
+def save_command(queue: str, id: str, *, server: str, ns: str, profile: str) -> str:
     """Return the command that saves the body of a message; raises ``NoCommandError``."""
     named = [reference(queue, ns), id]
     line = _joined(["rsmq-tui", "messages", "get", "--raw"], named, _server_words(server, ns, profile))
@@ -84,7 +84,7 @@ def save_command(queue: str, id: str, server: str, ns: str, profile: str) -> str
     return f"{line} > body.bin"
 
 
-def known_command(queue: str, note: str, until: str | None, server: str, ns: str, profile: str) -> str:
+def known_command(queue: str, note: str, until: str | None, *, server: str, ns: str, profile: str) -> str:
     """Return the command that acknowledges a queue's trouble, or without ``until`` the one that ends this.
 
     Raises ``NoCommandError``.

@@ -212,7 +212,7 @@ class ChangeController:
 
         The queues are of one kind.
         """
-        server, queue, scope, _ = aims[0]
+        server, queue, scope = aims[0].server, aims[0].queue, aims[0].scope
         if not all(map(self.may_begin, {aim.server: None for aim in aims})):
             return False
         # Imported on first use, like everything that only a change needs.
@@ -410,18 +410,18 @@ class ChangeController:
             self._start(servers, partial(self._export, aims, path), "exporting", None)
 
         def command(path: Path, _: "Answers") -> str:
-            server, queue, scope = aims[0][:3]
             if not is_one:
                 raise NoCommandError("a command exports one queue, or those of a pattern of names")
-            return export_command(path, queue, scope, server.triage.server, server.triage.ns, server.triage.profile)
+            of = aim.server.triage
+            return export_command(path, aim.queue, aim.scope, server=of.server, ns=of.ns, profile=of.profile)
 
-        is_one = len(aims) == 1
+        aim, is_one = aims[0], len(aims) == 1
         screen = FormScreen(
-            export_form(aims[0].queue if is_one else "messages"),
+            export_form(aim.queue if is_one else "messages"),
             begin,
             yes="Export",
             note="the server is not changed",
-            about=meant_by(aims[0].scope) if is_one else f"the marked or matching messages in {len(aims):,} queues",
+            about=meant_by(aim.scope) if is_one else f"the marked or matching messages in {len(aims):,} queues",
             command=command,
         )
         self._app.push_screen(screen)
@@ -499,9 +499,11 @@ class ChangeController:
                 return partial(aims[0].server.triage.preview, action, aims[0].scope)
             asked = [
                 PreviewRequest(
-                    server.triage, queue, partial(server.triage.preview, replace(action, queue=queue), scope)
+                    aim.server.triage,
+                    aim.queue,
+                    partial(aim.server.triage.preview, replace(action, queue=aim.queue), aim.scope),
                 )
-                for server, queue, scope, _ in aims
+                for aim in aims
             ]
             return partial(preview_several, asked)
 

@@ -62,8 +62,9 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         if ":" in until and known.until_ms is not None:
             # A command reads a time of day as local time.
             until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
-        server, profile = part.server, dashboard.server(part.place).name
-        return known_command(queue, known.note, until if known.is_active else None, server, part.ns, profile)
+        given = until if known.is_active else None
+        profile = dashboard.server(part.place).name
+        return known_command(queue, known.note, given, server=part.server, ns=part.ns, profile=profile)
 
     def keep(known: Known) -> None:
         loop = asyncio.get_running_loop()

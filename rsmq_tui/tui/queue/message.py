@@ -354,7 +354,9 @@ class MessageScreen(ActingScreen):
 
         triage = self.server.triage
         try:
-            command = save_command(self.queue, self.message_id, triage.server, triage.ns, triage.profile)
+            command = save_command(
+                self.queue, self.message_id, server=triage.server, ns=triage.ns, profile=triage.profile
+            )
         except NoCommandError:
             return ""
         return f"This saves it to a file, without reading it here:\n{command}"
