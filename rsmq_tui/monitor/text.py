@@ -41,12 +41,13 @@ def compact(value: float | None) -> str:
     """Format a number in at most six characters: 38,112, then 381k, 38.1M."""
     if value is None:
         return UNKNOWN
-    if value < 100_000:
+    if value < 99_999.5:
         return f"{value:,.0f}"
-    for limit, divisor, unit in ((1e6, 1e3, "k"), (1e9, 1e6, "M"), (1e12, 1e9, "G")):
-        if value < limit:
-            scaled = value / divisor
-            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    for divisor, unit in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        scaled = value / divisor
+        # What rounds to 1,000 is 1.0 of the next unit.
+        if scaled < 999.5:
+            return f"{scaled:.1f}{unit}" if scaled < 99.95 else f"{scaled:.0f}{unit}"
     return f"{value:.0e}"
 
 
@@ -54,7 +55,7 @@ def rate(per_s: float | None) -> str:
     """Format a rate per second with one decimal: 812.0."""
     if per_s is None:
         return UNKNOWN
-    return f"{per_s:,.1f}" if per_s < 100_000 else compact(per_s)
+    return f"{per_s:,.1f}" if per_s < 99_999.95 else compact(per_s)
 
 
 def net(per_s: float | None) -> str:
@@ -65,7 +66,7 @@ def net(per_s: float | None) -> str:
     return words if words == "0.0" else f"{'-' if per_s < 0 else '+'}{words}"
 
 
-def _shown_unit_ms(ms: float) -> int:
+def _shown_unit_ms(ms: int) -> int:
     """Return the smaller of the two units in which a duration is shown."""
     if ms < _S_MS:
         return 1
@@ -80,10 +81,11 @@ def duration(ms: float | None) -> str:
     """Format a duration in its two largest units: 850 ms, 12 s, 41m, 2h 14m, 3d 4h; beyond 9,999 years, unknown."""
     if ms is None or ms > _CALENDAR_MS:
         return UNKNOWN
+    ms = round(max(0, ms))
     unit_ms = _shown_unit_ms(ms)
     if unit_ms == 1:
-        return f"{max(0, ms):.0f} ms"
-    minutes, s = divmod(int(ms // _S_MS), 60)
+        return f"{ms} ms"
+    minutes, s = divmod(ms // _S_MS, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
     if unit_ms == _S_MS:
@@ -128,7 +130,8 @@ def size(bytes_: int | None) -> str:
         return UNKNOWN
     scaled = float(bytes_)
     for unit in _UNITS[:-1]:
-        if scaled < 1000:
+        # What rounds to 1,000.0 is 1.0 of the next unit.
+        if scaled < 999.95:
             return f"{scaled:.0f} {unit}" if unit == "B" else f"{scaled:.1f} {unit}"
         scaled /= 1024
     return f"{scaled:,.1f} {_UNITS[-1]}"

@@ -54,7 +54,7 @@ def plural(number: Column, noun: str) -> Column:
 
 def rate(per_s: Column) -> Column:
     """Format a rate: 3.4 below ten messages per second, 1,211 from there on."""
-    return sf.when(per_s < 10, sf.format_number(per_s, 1)).otherwise(count(per_s))
+    return sf.when(per_s < 9.95, sf.format_number(per_s, 1)).otherwise(count(per_s))
 
 
 def duration(ms: Column) -> Column:
