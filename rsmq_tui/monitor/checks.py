@@ -21,7 +21,7 @@ from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.sampler import Sampler
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason
+from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason, waited
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -327,8 +327,7 @@ class _Idle:
                 idle_ms = min(idle_ms, checked.at_ms - queue.oldest_ready_due_ms)
             checked.idle_ms[queue.name] = idle_ms
             if over := limit.reached(idle_ms):
-                what = "none received for" if kind.counts_receives else "the next one has been the same for"
-                words = f"{plural(queue.ready, kind.noun)} ready and {what} {duration(idle_ms)}"
+                words = f"{plural(queue.ready, kind.noun)} ready and none {kind.taken} for {duration(idle_ms)}"
                 checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
 
 
@@ -436,21 +435,20 @@ def choose(
 
 def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thresholds) -> None:
     """Compare the numbers of a queue with the limits."""
-    one = kind_named(queue.kind).noun
     if queue.verdict is Verdict.BROKEN:
         checked.add(Status.CRITICAL, "broken", queue.name, queue.broken or "its keys disagree")
     if limits.depth and queue.depth is not None and (over := limits.depth.above(queue.depth)):
-        words = f"{plural(queue.depth, one)} stored, more than {count(over[1])}"
+        words = f"{plural(queue.depth, kind_named(queue.kind).noun)} stored, more than {count(over[1])}"
         checked.add(over[0], "depth", queue.name, words, queue.depth, over[1])
     waiting_ms = queue.waiting_ms(checked.at_ms)
     if waiting_ms is None:
         return
-    waited = f"the first ready {one} has waited {duration(waiting_ms)}"
+    waits = waited(queue, checked.at_ms)
     if limits.age_ms is None:
         if waiting_ms >= thresholds.aged_ms:
-            checked.add(Status.WARNING, "aged", queue.name, waited, waiting_ms, thresholds.aged_ms)
+            checked.add(Status.WARNING, "aged", queue.name, waits, waiting_ms, thresholds.aged_ms)
     elif over := limits.age_ms.above(waiting_ms):
-        words = f"{waited}, longer than {duration(over[1])}"
+        words = f"{waits}, longer than {duration(over[1])}"
         checked.add(over[0], "age_ms", queue.name, words, waiting_ms, over[1])
 
 
@@ -563,7 +561,7 @@ class _ListCheck(_Idle):
                 words = reason(queue, checked.at_ms, self.thresholds)
                 checked.add(Status.WARNING, "expired", queue.name, words, queue.expired)
         elif over := limit.above(queue.expired):
-            words = f"{plural(queue.expired, 'lease')} past the deadline, more than {count(over[1])}"
+            words = f"{plural(queue.expired, 'lease')} expired, more than {count(over[1])}"
             checked.add(over[0], "expired", queue.name, words, queue.expired, over[1])
 
     def _mark(self, queue: QueueState) -> int:

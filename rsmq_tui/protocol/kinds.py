@@ -67,6 +67,11 @@ class Kind:
         """True if its queues are in namespaces."""
         return not self.ns
 
+    @property
+    def taken(self) -> str:
+        """What a consumer has done with a message that it works on: ``received`` or ``taken``."""
+        return "received" if self.counts_receives else "taken"
+
     def part(self, purpose: str) -> Any:
         """Import and return a part; raises ``LookupError`` if the kind has none."""
         module, _, name = self.parts[purpose].partition(":")

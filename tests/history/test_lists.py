@@ -149,7 +149,7 @@ def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -
     def said(queues: tuple[QueueState, ...]) -> list[tuple[str, str]]:
         return [(outlook(queue, at_ms), reason(queue, at_ms, Thresholds())) for queue in queues]
 
-    words = "5 items ready and the next one has been the same for"
+    words = "5 items ready and none taken for"
     known = [("no consumer ≥ 3m 15s", f"{words} 3m 15s or more"), ("no consumer for 2m 25s", f"{words} 2m 25s")]
     assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == said(live.states[at_ms]) == known
     # Older files do not say which it is.

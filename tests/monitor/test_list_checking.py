@@ -79,7 +79,7 @@ async def test_leases_that_nobody_brings_back_are_a_warning(client: Redis, check
     found = await checked()
 
     assert words(found) == [("warning", "expired", "queue:a")]
-    assert found.problems[0].text == "1 lease past the deadline for 5m 0s: no reaper is returning them"
+    assert found.problems[0].text == "1 lease expired and none returned for 5m 0s: no reaper seems to be running"
     assert words(await checked(thresholds=Thresholds(leaking_ms=HOUR_MS))) == []
 
 
@@ -90,7 +90,7 @@ async def test_leases_count_against_their_limit(client: Redis, checked: Check) -
 
     assert words(found) == [("warning", "expired", "queue:a")]
     assert (found.problems[0].value, found.problems[0].limit) == (1, 0)
-    assert found.problems[0].text == "1 lease past the deadline, more than 0"
+    assert found.problems[0].text == "1 lease expired, more than 0"
 
 
 async def test_a_broken_queue_is_critical_whatever_the_limits(client: Redis, checked: Check) -> None:
@@ -130,7 +130,7 @@ async def test_the_same_next_item_is_idle_from_the_first_check_on(client: Redis,
 
     assert found.idle_ms["queue:a"] > 0
     assert words(found) == [("warning", "stalled_ms", "queue:a")]
-    assert found.problems[0].text.startswith("3 items ready and the next one has been the same for ")
+    assert found.problems[0].text.startswith("3 items ready and none taken for ")
     client.rpop("queue:a")
     assert (await checked(stalled_ms=limit)).idle_ms == {"queue:a": 0}
 

@@ -100,9 +100,7 @@ class TestStalled:
         state = watched.once(flow)
 
         assert (state.verdict, state.since_ms, state.drain) == (Verdict.STALLED, first_ms, Drain.STALLED)
-        assert (
-            reason(state, watched.at_ms, LIMITS) == "5 items ready and the next one has been the same for 1m 0s or more"
-        )
+        assert reason(state, watched.at_ms, LIMITS) == "5 items ready and none taken for 1m 0s or more"
         assert outlook(state, watched.at_ms) == "no consumer ≥ 1m 0s"
 
     def test_although_items_are_pushed(self) -> None:
@@ -133,7 +131,7 @@ class TestStalled:
         assert watched.go(flow, seconds=60).verdict is Verdict.OK
         state = watched.once(flow)
         assert state.verdict is Verdict.STALLED
-        assert reason(state, watched.at_ms, LIMITS) == "1 item ready and the next one has been the same for 1m 0s"
+        assert reason(state, watched.at_ms, LIMITS) == "1 item ready and none taken for 1m 0s"
         assert outlook(state, watched.at_ms) == "no consumer for 1m 0s"
 
     def test_not_by_equal_items_while_anything_changes(self) -> None:
@@ -174,7 +172,7 @@ class TestLeaking:
         state = watched.once(flow)
 
         assert (state.verdict, state.since_ms, state.drain) == (Verdict.LEAKING, deadline_ms, Drain.EMPTY)
-        words = "2 leases past the deadline for 1m 0s: no reaper is returning them"
+        words = "2 leases expired and none returned for 1m 0s: no reaper seems to be running"
         assert reason(state, watched.at_ms, LIMITS) == words
         assert outlook(state, watched.at_ms) == "2 leases expired"
 
@@ -302,7 +300,7 @@ class TestLeaking:
         flow = filled(1, processing=1, leases=[watched.at_ms + 1])
         state = watched.go(flow, seconds=100)
 
-        words = "1 item ready and the next one has been the same for 1m 39s or more; 1 lease past the deadline"
+        words = "1 item ready and none taken for 1m 39s or more; 1 lease expired"
         assert reason(state, watched.at_ms, LIMITS) == words
 
     def test_leases_in_seconds_are_leases(self) -> None:
@@ -323,7 +321,10 @@ class TestGrowing:
         assert (state.verdict, state.drain) == (Verdict.GROWING, Drain.GROWING)
         assert state.net_s == pytest.approx(1.0)
         words = reason(state, watched.at_ms, LIMITS)
-        assert (words.startswith("has grown for 2m "), words.endswith(", now by 1.0/s")) == (True, True)
+        assert (words.startswith("more was pushed than taken for 2m "), words.endswith(", now by 1.0/s")) == (
+            True,
+            True,
+        )
         assert outlook(state, watched.at_ms) == "never (+1/s)"
 
     def test_ends_when_it_does_not_grow_any_more(self) -> None:

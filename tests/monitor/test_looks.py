@@ -61,7 +61,7 @@ async def test_one_that_comes_back_is_found_in_the_middle_of_two_thousand(
     assert (whole.verdict, whole.poison, whole.highest_rc, whole.looked) == (Verdict.POISONED, 1, 9, DEPTH)
     assert whole.looked_all_ms is not None
     assert reason(whole, whole.looked_all_ms + 40_000, Thresholds()) == (
-        "1 message received 5 times or more (up to 9); all checked 40 s ago"
+        "1 message received 5 times or more (up to 9), seen for 40 s; all checked 40 s ago"
     )
 
 

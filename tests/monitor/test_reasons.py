@@ -36,7 +36,7 @@ def state(**changes: Any) -> QueueState:
         ),
         (
             {**IDLE, "ready": 50_000, "totalrecv": 0, "oldest_ready_ms": AT_MS - 1_560_000},
-            "50,000 messages ready, never received, 26m since the first send",
+            "50,000 messages ready, never received for 26m since the first send",
         ),
         (
             {
@@ -46,7 +46,7 @@ def state(**changes: Any) -> QueueState:
                 "oldest_ready_ms": AT_MS - 9_560_000,
                 "oldest_ready_due_ms": AT_MS - 1_560_000,
             },
-            "50,000 messages ready, never received, 26m since the first was due",
+            "50,000 messages ready, never received for 26m since the first was due",
         ),
         (
             {
@@ -56,11 +56,11 @@ def state(**changes: Any) -> QueueState:
                 "oldest_ready_ms": AT_MS - 9_560_000,
                 "oldest_ready_due_ms": AT_MS - 9_000_000,
             },
-            "50,000 messages ready, never received, 26m since they arrived",
+            "50,000 messages ready, never received for 26m since they arrived",
         ),
         (
             {"verdict": Verdict.LEAKING, "kind": "list", "expired": 2, "since_ms": AT_MS - 90_000},
-            "2 leases past the deadline for 1m 30s: no reaper is returning them",
+            "2 leases expired and none returned for 1m 30s: no reaper seems to be running",
         ),
         (
             {"verdict": Verdict.WATCHING, "pending_since_ms": AT_MS - 40_000, "pending_until_ms": AT_MS + 80_000},
@@ -76,17 +76,38 @@ def state(**changes: Any) -> QueueState:
             "1 message received 5 times or more (up to 9); all checked just now",
         ),
         (
+            {"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 9, "since_ms": AT_MS - 720_000, "looked": 7},
+            "1 message received 5 times or more (up to 9), seen for 12m; checked 7 of 7 messages",
+        ),
+        (
+            {"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 9, "since_ms": AT_MS},
+            "1 message received 5 times or more (up to 9)",
+        ),
+        (
+            {**IDLE, "pending_since_ms": AT_MS - 3_000},
+            "was stalled for 25m, until 3 s ago; the verdict ends when it has been clearly over for 30 s",
+        ),
+        (
+            {**IDLE, "pending_since_ms": AT_MS - 3_000, "pending_until_ms": AT_MS + 9_000},
+            "was stalled for 25m, until 3 s ago; the verdict ends in 9 s unless it begins again",
+        ),
+        ({"verdict": Verdict.AGED, "kind": "list", "oldest_ready_ms": AT_MS - 90_000}, "the next item is 1m 30s old"),
+        (
+            {"verdict": Verdict.OK, "kind": "list", "ready": 3, "idle_since_ms": AT_MS - 40_000},
+            "nothing is wrong yet: none taken for 40 s",
+        ),
+        (
             {"verdict": Verdict.OK, "depth": 2000, "looked": 1200},
             "nothing is wrong; checked 1,200 of 2,000 messages",
         ),
         ({"verdict": Verdict.OK, "depth": 2000, "looked": 1200, "looked_all_ms": AT_MS}, "nothing is wrong"),
         (
             {"verdict": Verdict.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5, "since_ms": AT_MS - 7_200_000},
-            "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; oldest ready 1 s",
+            "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; the first waits 1 s",
         ),
         (
             {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},
-            "arrivals have exceeded deletes for –; oldest ready –",
+            "arrivals have exceeded deletes for –",
         ),
         (
             {"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12},
@@ -117,12 +138,13 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
         (
             {"verdict": Verdict.LEAKING, "kind": "list", "expired": 2, "since_ms": AT_MS - 90_000},
             {"leaking_ms": 30_000},
-            "2 leases past the deadline for 1m 30s: no reaper is returning them (thresholds: leaking 30 s)",
+            "2 leases expired and none returned for 1m 30s: no reaper seems to be running (thresholds: leaking 30 s)",
         ),
         (
             {"verdict": Verdict.GROWING, "kind": "list", "since_ms": AT_MS - 90_000},
             {"growing_ms": 60_000, "growing_share": 0.1},
-            "has grown for 1m 30s; next item 1 s old (thresholds: growing 1 min, 10 % of arrivals)",
+            "more was pushed than taken for 1m 30s; the next item is 1 s old "
+            "(thresholds: growing 1 min, 10 % of arrivals)",
         ),
         (
             {"verdict": Verdict.AGED, "oldest_ready_due_ms": AT_MS - 90_000},

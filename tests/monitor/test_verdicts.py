@@ -51,7 +51,7 @@ class TestWatching:
         state = watched.poll_one(Flow(sent=50_000, head_ms=START_MS - 1_559_000).row(created=b"1749990000"))
 
         assert (state.verdict, state.since_ms) == (Verdict.STALLED, START_MS - 1_559_000)
-        words = "50,000 messages ready, never received, 26m since the first send"
+        words = "50,000 messages ready, never received for 26m since the first send"
         assert reason(state, watched.at_ms, Thresholds()) == words
 
     def test_a_queue_is_not_idle_for_longer_than_it_exists(self) -> None:
@@ -62,7 +62,7 @@ class TestWatching:
 
         assert states[58].verdict is not Verdict.STALLED
         assert (states[59].verdict, states[59].since_ms) == (Verdict.STALLED, START_MS)
-        words = "5 messages ready, never received, 1m 0s since the queue was created"
+        words = "5 messages ready, never received for 1m 0s since the queue was created"
         assert reason(states[59], watched.at_ms, Thresholds()) == words
         assert outlook(states[59], watched.at_ms) == "no consumer for 1m 0s"
 
@@ -80,7 +80,7 @@ class TestWatching:
         # The oldest is deleted, without a receive.
         flow.head_ms = START_MS - 70_000
         state = watched.run(flow, seconds=1, deleted=1)
-        words = "49 messages ready, never received, 1m 12s since the first send"
+        words = "49 messages ready, never received for 1m 12s since the first send"
         assert reason(state, watched.at_ms, Thresholds()) == words
 
         flow.head_ms = START_MS + 1500
@@ -88,7 +88,7 @@ class TestWatching:
         # What was seen stays: messages have been ready since the first poll, and none was received.
         assert state.idle_since_ms == START_MS + 1000
         state = watched.run(flow, seconds=60)
-        words = "48 messages ready, never received, no consumer for 1m 2s"
+        words = "48 messages ready, never received for 1m 2s"
         assert reason(state, watched.at_ms, Thresholds()) == words
 
     def test_a_queue_that_doubles_until_it_is_growing(self) -> None:
@@ -221,9 +221,9 @@ class TestStalled:
             (Verdict.STALLED, flow.head_ms, ended_ms)
         }
         assert {state.drain for state in held}.isdisjoint({Drain.STALLED})
-        words = "was stalled for 1m 41s, until just now; clears in 30 s without it"
+        words = "was stalled for 1m 41s, until just now; the verdict ends in 30 s unless it begins again"
         assert reason(held[0], ended_ms, Thresholds()) == words
-        words = "was stalled for 1m 41s, until 29 s ago; clears in 1 s without it"
+        words = "was stalled for 1m 41s, until 29 s ago; the verdict ends in 1 s unless it begins again"
         assert reason(held[-1], watched.at_ms, Thresholds()) == words
         assert outlook(held[-1], watched.at_ms) == "recovering"
         assert watched.run(flow, seconds=1, received=1).verdict is Verdict.OK

@@ -21,8 +21,8 @@ from tests.tui.states import one_of_each, poll_of, queue_of
 
 TITLES = {
     "cache": "✗ broken: its messages key is not a sorted set",
-    "emails": "■ stalled: 3,020 messages ready, never received, 41m since the first send",
-    "orders": "▲ growing: arrivals have exceeded deletes for 34m, now by 210.7/s; oldest ready 2h 14m",
+    "emails": "■ stalled: 3,020 messages ready, never received for 41m since the first send",
+    "orders": "▲ growing: arrivals have exceeded deletes for 34m, now by 210.7/s; the first waits 2h 14m",
     "invoices": "☣ poisoned: 3 messages received 5 times or more (up to 9)",
     "billing": "◷ aged: the first ready message has waited 22m",
     "audit": "● ok: nothing is wrong",
@@ -55,7 +55,7 @@ async def test_the_title_follows_the_polls(source: ScriptedSource) -> None:
         assert "● ok" in _line(pilot, "title")
         now = queue_of("orders", ready=9, verdict=Verdict.STALLED, since_ms=START_MS)
         await play(pilot, source, poll_of(source, [now], START_MS + 61_000))
-        assert "■ stalled: 9 messages ready, never received, 1m 1s since the first was due" in _line(pilot, "title")
+        assert "■ stalled: 9 messages ready, never received for 1m 1s since the first was due" in _line(pilot, "title")
 
 
 async def test_the_title_says_how_many_times_the_deletes_would_do(source: ScriptedSource) -> None:

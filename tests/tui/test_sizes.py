@@ -114,7 +114,7 @@ async def test_words_about_a_queue_take_the_lines_that_no_row_needs(
         lines = [line.rstrip() for line in lines_of(why)]
         shown = " ".join(line.strip() for line in lines)
         assert shown.endswith(problems[1])
-        assert shown.startswith("■ stalled odd: 1 message ready, never received, 1m 0s since the first was due")
+        assert shown.startswith("■ stalled odd: 1 message ready, never received for 1m 0s since the first was due")
         assert all(line.startswith(" ") and len(line) <= size[0] for line in lines)
         # Another queue needs one line, and one that must share the screen with many has no more.
         height = table.size.height

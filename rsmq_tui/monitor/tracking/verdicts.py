@@ -39,6 +39,7 @@ _TELLING_S = 0.1
 _MORE = 1.05
 # A shorter time without a receive is not worth words.
 _IDLE_LEAST_MS = 10_000
+_SEEN_LEAST_MS = 1_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
@@ -468,11 +469,11 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
         ended = ago(at_ms - queue.pending_since_ms)
-        clears = f"after {_round_duration(thresholds.clear_ms)}"
+        ends = f"when it has been clearly over for {_round_duration(thresholds.clear_ms)}"
         if queue.pending_until_ms is not None:
             # That a growth is over is found some time after its end.
-            clears = f"in {duration(max(0, queue.pending_until_ms - at_ms))}"
-        return f"was {queue.verdict} for {lasted}, until {ended}; clears {clears} without it"
+            ends = f"in {duration(max(0, queue.pending_until_ms - at_ms))} unless it begins again"
+        return f"was {queue.verdict} for {lasted}, until {ended}; the verdict ends {ends}"
     names = _NAMES.get(queue.verdict)
     return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
 
@@ -483,9 +484,7 @@ def _beginning(queue: QueueState, at_ms: int) -> str:
     if queue.drain is Drain.GROWING and growth is not None and growth >= 0.1:
         return f" yet: it grows by {rate(growth)}/s"
     if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_LEAST_MS:
-        kind = kind_named(queue.kind)
-        none = "none received" if kind.counts_receives else f"the next {kind.noun} has been the same"
-        return f" yet: {none} for {_idle(queue, at_ms)}"
+        return f" yet: none {kind_named(queue.kind).taken} for {_idle(queue, at_ms)}"
     return ""
 
 
@@ -495,35 +494,42 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     idle = _idle(queue, at_ms)
     hardly = f", and almost none for {span}" if idle != span else ""
     idle += " or more" if queue.is_idle_longer else ""
-    oldest, waiting = duration(queue.oldest_ready_age_ms(at_ms)), duration(queue.waiting_ms(at_ms))
-    ready = plural(queue.ready or 0, kind.noun)
-    leases = f"{plural(queue.expired or 0, 'lease')} past the deadline"
+    ready = f"{plural(queue.ready or 0, kind.noun)} ready"
+    leases = f"{plural(queue.expired or 0, 'lease')} expired"
+    waiting = duration(queue.waiting_ms(at_ms))
     growth = _net_growth(queue)
     # The rate covers the last seconds, not the whole span.
     now = f", now by {rate(growth)}/s" if growth is not None and growth >= 0.05 else ""
     match queue.verdict:
-        case Verdict.STALLED if not kind.counts_receives:
-            beside = f"; {leases}" if queue.expired else ""
-            return f"{ready} ready and the next one has been the same for {idle}{beside}"
         case Verdict.STALLED if queue.totalrecv == 0:
-            return f"{ready} ready, never received, {_never_received_since(queue, idle)}"
+            return f"{ready}, never received for {idle}{_never_received_since(queue)}"
         case Verdict.STALLED:
-            return f"{ready} ready and none received for {idle}{hardly}"
+            beside = f"; {leases}" if queue.expired else ""
+            return f"{ready} and none {kind.taken} for {idle}{hardly}{beside}"
         case Verdict.LEAKING:
-            return f"{leases} for {span}: no reaper is returning them"
-        case Verdict.GROWING if not kind.counts_arrivals:
-            known = "" if queue.oldest_ready_ms is None else f"; next {kind.noun} {oldest} old"
-            return f"has grown for {span}{now}{known}"
+            return f"{leases} and none returned for {span}: no reaper seems to be running"
         case Verdict.GROWING:
-            return f"arrivals have exceeded deletes for {span}{now}; oldest ready {duration(queue.waiting_ms(at_ms))}"
+            more = "arrivals have exceeded deletes" if kind.counts_arrivals else "more was pushed than taken"
+            # Short, because screens show what the queue needs after it.
+            first = f"the first waits {waiting}" if kind.counts_receives else waited(queue, at_ms)
+            return f"{more} for {span}{now}{'' if queue.oldest_ready_ms is None else f'; {first}'}"
         case Verdict.POISONED:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
-            return f"{plural(queue.poison, 'message')} {often}{_looked(queue, at_ms)}"
-        case Verdict.AGED if kind.counts_receives:
-            return f"the first ready {kind.noun} has waited {waiting}"
+            # When it began is not known: receive counts are only looked at now and then.
+            seen_ms = 0 if queue.since_ms is None else at_ms - queue.since_ms
+            seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_LEAST_MS else ""
+            return f"{plural(queue.poison, 'message')} {often}{seen}{_looked(queue, at_ms)}"
         case Verdict.AGED:
-            return f"the next {kind.noun} is {oldest} old"
+            return waited(queue, at_ms)
     raise ValueError(f"there is no reason for the verdict {queue.verdict}")
+
+
+def waited(queue: QueueState, at_ms: int) -> str:
+    """Say how long the first ready message has waited, or how old the next item of a list is."""
+    kind = kind_named(queue.kind)
+    if kind.counts_receives:
+        return f"the first ready {kind.noun} has waited {duration(queue.waiting_ms(at_ms))}"
+    return f"the next {kind.noun} is {duration(queue.oldest_ready_age_ms(at_ms))} old"
 
 
 def outlook(queue: QueueState, at_ms: int) -> str:
@@ -619,19 +625,20 @@ def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
 _ARRIVED_LATE_MS = 60_000
 
 
-def _never_received_since(queue: QueueState, idle: str) -> str:
+def _never_received_since(queue: QueueState) -> str:
+    """Return what the time without a receive is counted from; empty if nothing marks it."""
     since_ms = queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms
     if since_ms == queue.oldest_ready_ms:
-        return f"{idle} since the first send"
+        return " since the first send"
     if since_ms is not None and since_ms == queue.created_ms:
-        return f"{idle} since the queue was created"
+        return " since the queue was created"
     due_ms = queue.oldest_ready_due_ms
     if since_ms is not None and since_ms < (due_ms or 0):
         # What was due then is gone.
-        return f"no consumer for {idle}"
+        return ""
     if since_ms is not None and due_ms is not None and since_ms - due_ms > _ARRIVED_LATE_MS:
-        return f"{idle} since they arrived"
-    return f"{idle} since the first was due"
+        return " since they arrived"
+    return " since the first was due"
 
 
 def _round_duration(ms: int) -> str:

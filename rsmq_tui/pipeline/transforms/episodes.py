@@ -78,7 +78,7 @@ def _idle(noun: str, done: str) -> Column:
 
 
 def _leaking() -> Column:
-    return joined(plural(_known("expired"), "lease"), " expired and not returned", _span())
+    return joined(plural(_known("expired"), "lease"), " expired and none returned", _span())
 
 
 def _poisoned() -> Column:

@@ -227,7 +227,7 @@ def test_an_episode_ends_where_that_is_known(
         ("down at last", ["2 messages ready and none received for 9 s", f"{HOSTILE} for 1m 5s"]),
         ("down, and nobody looked", ["no poll succeeded for 10 s"]),
         ("lists", ["3,020 items ready and none taken for 9 s",
-                   "1,204 leases expired and not returned for 8 s",
+                   "1,204 leases expired and none returned for 8 s",
                    "more was pushed than taken over 8 s: depth rose from 5 to 9"]),
         ("announced late", ["arrivals exceeded deletes by 90/s over 1m 10s; depth rose from 5 to 9 in the last 10 s of "
                             "that",
