@@ -16,11 +16,12 @@ from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.text import count, plural, printable, printable_name
+from rsmq_tui.monitor.text import count, lists_hint, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, RsmqReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
+from rsmq_tui.protocol.status import STALE_REPLICA
 
 # Readers of lists, checks, audits and changes are imported where they are needed, so that the first paint does not wait
 # for them.
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 
 _LOOK_EVERY_S = 0.2
+# More places than this are counted, not named.
+_NAMED_MAX = 4
+_HINTS_MAX = 8
 LISTS_HINT = "rsmq-tui queues list --lists '*' shows the existing lists"
 
 
-def no_queue_words(ns: str, queue: str) -> str:
-    """Say that a namespace has no such queue, and how to find those that it has."""
-    return f"no such queue in namespace {ns}; rsmq-tui queues list shows the existing queues{name_hint(queue)}"
+def no_queue_words(where: str, queue: str) -> str:
+    """Say that there is no such queue ``where`` it was looked for, and how to find those that there are."""
+    return f"no such queue in {where}; rsmq-tui queues list shows the existing queues{name_hint(queue)}"
 
 
 def name_hint(queue: str) -> str:
@@ -109,6 +113,11 @@ class KindPlace(ABC):
     def title(self) -> str:
         """Its name for people: ``namespace jobs``, ``lists queue:*``."""
 
+    @property
+    def full_title(self) -> str:
+        """Its name for people, with its server: ``namespace jobs on prod``."""
+        return f"{self.title} on {self.profile.name or self.server}"
+
     @abstractmethod
     def poller(self, name: str = "", memory: Path | None = None) -> Polling:
         """Return a source of its snapshots, which the caller closes; ``name`` is its place among several servers.
@@ -158,7 +167,7 @@ class KindPlace(ABC):
 
         snapshot = await self.source.poll()
         if (failure := snapshot.link.failure) is not None:
-            raise PeekError(f"{failure.sentence}: {failure.hint}")
+            raise PeekError(failure.words)
         return snapshot.queues
 
     @abstractmethod
@@ -231,9 +240,9 @@ class _RsmqPlace(KindPlace):
         try:
             index = await cast("RsmqPoller", self.source).reader.rows.index()
         except SERVER_ERRORS as error:
-            raise PeekError(f"{failure_of(error).sentence}: {failure_of(error).hint}") from error
+            raise PeekError(failure_of(error).words) from error
         if queue not in index.names:
-            raise UsageError(f"{printable_name(queue)} on {self.server}: {no_queue_words(self.ns, queue)}")
+            raise UsageError(f"{printable_name(queue)} on {self.server}: {no_queue_words(self.title, queue)}")
 
     async def missing(self, queues: Sequence[str]) -> list[str]:
         from rsmq_tui.monitor.audit.rsmq import missing  # noqa: PLC0415
@@ -448,6 +457,38 @@ def named_places(profiles: Sequence[Profile]) -> list[tuple[str, KindPlace]]:
     is_one = len(profiles) == 1 and bool(profiles[0].lists)
     found.sort(key=lambda place: not place.kind.has_namespaces)
     return [("" if len(found) == 1 else _name(place, is_one=is_one), place) for place in found]
+
+
+def say_notes(snapshots: Sequence[Snapshot]) -> None:
+    """Say what a poll could not read, and whether its numbers are old."""
+    for note in (note for snapshot in snapshots for note in snapshot.notes):
+        say(note)
+    if any(snapshot.info is not None and snapshot.info.is_stale for snapshot in snapshots):
+        say(f"{snapshots[0].server}: {STALE_REPLICA}")
+
+
+def say_nothing_found(snapshots: Sequence[Snapshot]) -> None:
+    """If no queue was found, say so, and what else the server has."""
+    # With a note, the index may not have been read.
+    empty = [part for part in snapshots if kind_of(part.ns).has_namespaces and not part.notes]
+    if empty and not any(snapshot.queues for snapshot in snapshots):
+        names = [part.ns for part in empty]
+        others = dict.fromkeys(ns for part in empty for ns in part.namespaces or () if ns not in names)
+        hint = f"other namespaces (--ns): {', '.join(list(others)[:_HINTS_MAX])}" if others else ""
+        hint = hint or lists_hint(empty[0].lists) or "rsmq-tui queues create creates one"
+        say(f"no queues in namespace {' or '.join(names)} on {empty[0].server}; {hint}")
+
+
+def words_of(places: Sequence[KindPlace]) -> str:
+    """Say what these places are: ``namespace jobs and lists queue:* on prod``; many are only counted."""
+    titles: dict[str, list[str]] = {}
+    for place in places:
+        titles.setdefault(place.profile.name or place.server, []).append(place.title)
+    if len(places) <= _NAMED_MAX:
+        return ", ".join(f"{' and '.join(of_server)} on {server}" for server, of_server in titles.items())
+    namespaces = sum(place.kind.has_namespaces for place in places)
+    lists = " and lists" if namespaces < len(places) else ""
+    return f"{plural(namespaces, 'namespace')}{lists} on {plural(len(titles), 'server')}"
 
 
 def _name(place: KindPlace, *, is_one: bool) -> str:

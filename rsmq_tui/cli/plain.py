@@ -16,7 +16,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import zone_for
 from rsmq_tui.cli.output import print_words, say
 from rsmq_tui.cli.parsing import Options
-from rsmq_tui.cli.places import KindPlace, named_places
+from rsmq_tui.cli.places import KindPlace, named_places, words_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
@@ -100,7 +100,7 @@ async def _follow(
             known=known.of,
         )
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
-    say(f"watching {plural(len(places), 'place')}; Ctrl+C ends it")
+    say(f"watching {words_of([place for _, place in places])}; Ctrl+C ends it")
     return await run_until_ended(
         interrupts, [_reader_leaves(), *(_print(*each, is_ascii=is_ascii) for each in watched)]
     )

@@ -76,7 +76,7 @@ def schemas_of(columns: Mapping[str, tuple[Column, ...]]) -> dict[str, pa.Schema
 
 
 _PLACE = """\
-recorder: text: random id of the recorder's run; two recorders of one place write rows of their own
+recorder: text: random id of the recorder's run; two recorders of the same queues write rows of their own
 profile: text: the profile's name, empty if the server was given by a URL
 server: text: the server's address, without secrets
 ns: text: namespace; (lists) for the list queues of a server
@@ -84,8 +84,8 @@ ns: text: namespace; (lists) for the list queues of a server
 _TABLES = {
     SAMPLES: f"""\
 at_ms: whole: the time of the poll; for a failed poll, the recorder's estimate of the server's time
-interval_ms: whole: time since this recorder's previous row of this place; null in the first row, and after an outage or
-    lost rows
+interval_ms: whole: time since this recorder's previous row of this namespace; null in the first row, and after an
+    outage or lost rows
 {_PLACE}\
 queue: text: the queue; null in the one row per poll that describes the poll itself
 kind: text: rsmq or list

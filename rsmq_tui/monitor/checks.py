@@ -18,13 +18,14 @@ from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
-from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, size
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason, waited
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.status import STALE_REPLICA
 
 
 class Status(StrEnum):
@@ -261,7 +262,7 @@ class Checked:
     def add_failure(self, failure: Failure) -> None:
         """Add a problem: the server cannot be read."""
         self.failure = failure.kind
-        self.add(Status.UNKNOWN, "unreachable", None, f"{failure.sentence}; {failure.hint}")
+        self.add(Status.UNKNOWN, "unreachable", None, failure.words)
 
 
 async def check(
@@ -347,6 +348,7 @@ class _Check(_Idle):
         for queue in self.checked.queues:
             judge(self.checked, queue, self.limits, self.thresholds)
         try:
+            await self._judge_server()
             if self.limits.stalled_ms is not None:
                 await self.judge_idle(snapshot.queues, self.limits.stalled_ms)
             if self.limits.rc is None:
@@ -355,6 +357,25 @@ class _Check(_Idle):
                 await self._scan_counts(self.limits.rc)
         except SERVER_ERRORS as error:
             self.checked.add_failure(failure_of(error))
+
+    async def _judge_server(self) -> None:
+        """Find out whether the memory of the server is full, or its data old, if its user may read INFO."""
+        try:
+            info = await self.reader.server_info()
+        except SERVER_ERRORS as error:
+            if failure_of(error).kind not in ("noperm", "error"):
+                raise
+            return
+        if info is None:
+            return
+        if info.is_stale:
+            self.checked.add(Status.WARNING, "replication", None, STALE_REPLICA)
+        used, most = info.used_memory, info.maxmemory
+        if most and used >= most:
+            words = (
+                f"the memory of the server is full, {size(used)} of {size(most)}: it refuses messages or evicts keys"
+            )
+            self.checked.add(Status.CRITICAL, "memory", None, words, used, most)
 
     def _choose(self, snapshot: Snapshot) -> None:
         """Select the queues; a check of no queue is never OK."""

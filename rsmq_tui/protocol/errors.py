@@ -119,6 +119,11 @@ class Failure(NamedTuple):
     sentence: str
     hint: str
 
+    @property
+    def words(self) -> str:
+        """The sentence, then what to try."""
+        return f"{self.sentence}; {self.hint}"
+
 
 class ExplainedError(exceptions.ConnectionError):
     """Why there is no connection, as a ``Failure``; no command was sent to the server."""

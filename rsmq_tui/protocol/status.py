@@ -26,11 +26,15 @@ COMMANDS: tuple[Command, ...] = (
 )
 
 
+STALE_REPLICA = "the replica has lost its primary, so its data is old; check the primary and the network to it"
+
+
 class ServerInfo(NamedTuple):
     """The server that answered at its time ``at_ms``.
 
     ``uptime_s`` is how long it runs, ``evicted_keys`` a count since its start. ``used_memory`` and ``maxmemory`` are in
-    bytes; 0 for unknown, and a ``maxmemory`` of 0 is no limit.
+    bytes; 0 for unknown, and a ``maxmemory`` of 0 is no limit. ``is_stale`` is True for a replica without its
+    primary.
     """
 
     run_id: str
@@ -40,6 +44,7 @@ class ServerInfo(NamedTuple):
     used_memory: int = 0
     maxmemory: int = 0
     at_ms: int = 0
+    is_stale: bool = False
 
 
 class ServerChange(NamedTuple):
@@ -129,6 +134,7 @@ async def read_server_info(runner: ScriptRunner) -> ServerInfo:
     return ServerInfo(
         fields.get("run_id", ""), _number(fields, "uptime_in_seconds"), fields.get("role", ""),
         _number(fields, "evicted_keys"), _number(fields, "used_memory"), _number(fields, "maxmemory"), clock_ms(clock),
+        fields.get("master_link_status") == "down",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from rsmq_tui.triage.journal_db import JournalError
 
 # A refusal here concerns a change: the same user may have permission to read queues.
 _NO_PERMISSION = (
-    "this user may not change the queues: grant it +@read +@write +@scripting +@connection +time on the keys of the "
+    "this user may not change the queues; grant it +@read +@write +@scripting +@connection +time on the keys of the "
     "namespace, or start with --read-only"
 )
 # What the canonical client's messages do not say of arguments that it refuses.
@@ -59,4 +59,4 @@ def explain(error: Exception) -> str:
     failure = failure_of(error)
     if failure.kind == "noperm":
         return _NO_PERMISSION
-    return printable(f"{failure.sentence}: {failure.hint}", SENTENCE_MAX)
+    return printable(failure.words, SENTENCE_MAX)

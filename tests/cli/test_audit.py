@@ -130,7 +130,7 @@ def test_nothing_to_fix_is_no_preview(command: Command, client: Redis, orders: R
     ("arguments", "words"),
     [
         (["--yes"], "--yes and --dry-run need --fix"),
-        (["--queue", "nope"], "queue nope does not exist"),
+        (["--queue", "nope"], "no such queue in namespace rsmq"),
         (["--kind", "nope"], "'nope' is not one of 'wrong-type'"),
         (["--fix", "--read-only"], "read-only: nothing can be fixed"),
         (["--fix", "--yes", "--dry-run"], "cannot be combined"),
@@ -243,8 +243,15 @@ def test_a_list_is_audited_by_its_name(command: Command, orders: Rsmq, client: R
     assert command("audit", "--lists", "queue:*", "--queue", "orders").status == 0
     nowhere = command("audit", "--lists", "queue:*", "--queue", "gone")
     assert nowhere.status == 2
-    assert nowhere.err.startswith("rsmq-tui: queue gone does not exist (")
-    assert nowhere.err.endswith(", ns rsmq, (lists))\n")
+    assert nowhere.err.startswith("rsmq-tui: gone on redis://")
+    assert ": no such queue in namespace rsmq or lists queue:*; rsmq-tui queues list " in nowhere.err
+
+
+def test_a_queue_that_is_not_there_is_refused_as_elsewhere(command: Command, orders: Rsmq) -> None:
+    audit = command("audit", "--queue", "nope")
+
+    assert (audit.status, audit.out) == (2, b"")
+    assert audit.err == command("messages", "list", "nope").err
 
 
 def test_the_audit_takes_references(command: Command, trouble: Rsmq, client: Redis) -> None:
@@ -267,8 +274,8 @@ def test_the_audit_takes_references(command: Command, trouble: Rsmq, client: Red
     assert places("--queue", "rsmq:jobs/orders", "--queue", "orders") == {("jobs", "orders"), ("rsmq", "orders")}
     nowhere = command("audit", "--queue", "list:gone", "--queue", "orders")
     assert (nowhere.status, nowhere.out) == (2, b"")
-    assert nowhere.err.startswith("rsmq-tui: queue list:gone does not exist (redis://")
-    assert nowhere.err.endswith(", ns (lists))\n")
+    assert nowhere.err.startswith("rsmq-tui: list:gone on redis://")
+    assert ": there is no list with that key: " in nowhere.err
     assert command("audit", "--queue", "list:").status == command("audit", "--queue", "rsmq:").status == 2
 
 

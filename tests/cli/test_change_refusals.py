@@ -221,6 +221,6 @@ def test_a_user_who_may_only_read_is_told_that_it_is_changing_that_he_may_not(
     done = run("-r", url, "messages", "send", "orders", "x", "--yes", env={"XDG_STATE_HOME": str(state)})
     client.execute_command("ACL", "DELUSER", "viewer")
     assert done.returncode == 1
-    assert "this user may not change the queues: grant it" in done.stdout + done.stderr
+    assert "this user may not change the queues; grant it" in done.stdout + done.stderr
     assert "may not read" not in done.stdout + done.stderr
     assert run("journal", "list", "--json", env={"XDG_STATE_HOME": str(state)}).stdout == ""

@@ -251,7 +251,7 @@ def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: R
     assert data["(lists)/queue:mail.expired"] == "1;0;5;0"
     # Nobody knows how long its items have waited.
     assert "(lists)/queue:mail.age" not in data
-    assert "WARNING: (lists) queue:mail: 1 lease past the deadline, more than 0" in done.text.splitlines()
+    assert "WARNING: (lists) queue:mail: 1 lease expired, more than 0" in done.text.splitlines()
 
 
 def test_a_server_with_lists_only_is_ok(command: Command, client: Redis) -> None:
@@ -293,3 +293,17 @@ def test_nothing_at_all_is_unknown(command: Command) -> None:
     done = command("check", "--lists", "queue:*")
     assert done.status == 3
     assert [line.split(":")[0] for line in done.text.splitlines()[1:]] == ["UNKNOWN", "UNKNOWN"]
+
+
+def test_a_replica_without_its_primary_is_a_warning(anywhere: Command) -> None:
+    with EmbeddedServer() as server, Redis.from_url(server.url) as client:
+        Rsmq(client).create_queue("orders")
+        assert anywhere("-r", server.url, "check").status == 0
+        client.replicaof("127.0.0.1", 1)
+        done = anywhere("-r", server.url, "check")
+        assert done.status == 1
+        assert "the replica has lost its primary, so its data is old; " in done.text
+        for command in (("snapshot",), ("queues", "list")):
+            printed = anywhere("-r", server.url, *command)
+            assert (printed.status, "orders" in printed.text) == (0, True)
+            assert "the replica has lost its primary, so its data is old; " in printed.err

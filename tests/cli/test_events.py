@@ -13,7 +13,7 @@ import pytest
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor.text import cells
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, write
 from tests.cli.running import SECONDS_MAX, environment
 from tests.events.made import SERVER, event
 
@@ -109,6 +109,21 @@ def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) ->
     done = anywhere("events", "--queue", "nobody")
     assert (done.status, done.out) == (0, b"")
     assert "no such events" in done.err
+
+
+def test_servers_choose_events(anywhere: Command, store: EventStore, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    write(config, f'default = "shop"\n[profiles.shop]\nurl = "{SERVER}"\n[profiles.other]\nurl = "redis://other"\n')
+    store.write([event(1, "orders"), event(2, "mail", server="redis://other:6379/0")])
+
+    def chosen(*options: str) -> list[str]:
+        return [line["queue"] for line in anywhere("events", "--config", str(config), *options).lines]
+
+    assert chosen() == ["orders", "mail"]
+    assert chosen("--profile", "shop") == chosen("-r", SERVER) == ["orders"]
+    assert chosen("--profile", "other", "--limit", "1") == ["mail"]
+    assert chosen("--profile", "shop,other") == ["orders", "mail"]
+    assert anywhere("events", "--config", str(config), "--profile", "shp").status == 2
 
 
 def test_since_counts_back_from_now(anywhere: Command, store: EventStore) -> None:

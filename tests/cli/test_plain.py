@@ -16,7 +16,7 @@ from rsmq_tui.events.known import FILE_NAME, Known, KnownReader, KnownStore
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.series import Sample
-from rsmq_tui.protocol import Failure, Rsmq
+from rsmq_tui.protocol import Address, Failure, Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
 from tests.events.made import NOON_MS, SERVER, polled, state
@@ -240,13 +240,19 @@ def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: R
         assert " orders: broken: " in line_of(process.stdout)
         process.send_signal(signal.SIGINT)
         assert process.wait(SECONDS_MAX) == 130
-        assert process.communicate() == ("", "rsmq-tui: watching 1 place; Ctrl+C ends it\n")
+        assert process.communicate() == (
+            "",
+            f"rsmq-tui: watching namespace rsmq on {Address(redis_url).label}; Ctrl+C ends it\n",
+        )
 
 
 def test_it_ends_when_nobody_reads_it_any_more(redis_url: str, client: Redis) -> None:
     with started(*PROGRAM, "-r", redis_url, "--no-memory", "--plain") as process:
         assert "0 queues, none in trouble" in line_of(process.stdout)
-        assert line_of(process.stderr) == "rsmq-tui: watching 1 place; Ctrl+C ends it\n"
+        assert (
+            line_of(process.stderr)
+            == f"rsmq-tui: watching namespace rsmq on {Address(redis_url).label}; Ctrl+C ends it\n"
+        )
         assert process.stdout is not None
         process.stdout.close()
         # Although it has nothing to say.

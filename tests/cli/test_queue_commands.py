@@ -118,8 +118,18 @@ def test_list_of_several_namespaces_names_them(anywhere: Command, live_and_dead:
     assert line["ns"] == "mails"
 
 
-def test_list_of_nothing_says_what_next(command: Command, redis_url: str) -> None:
-    assert command("queues", "list").out == b""
-    done = command("--ns", "jobs", "queues", "list", terminal=True)
-    assert (done.status, done.out) == (0, b"")
-    assert "no queues in namespace jobs" in done.err
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
+def test_list_of_nothing_says_what_next(command: Command, client: Redis, terminal: bool) -> None:
+    def said() -> str:
+        done = command("--ns", "jobs", "queues", "list", terminal=terminal)
+        assert (done.status, done.out) == (0, b"")
+        beginning, _, hint = done.err.partition("; ")
+        assert beginning.startswith("rsmq-tui: no queues in namespace jobs on ")
+        return hint
+
+    assert said() == "rsmq-tui queues create creates one\n"
+    client.lpush("mail", "one")
+    assert said() == "to see its Redis Lists as queues: rsmq-tui --lists 'mail'\n"
+    Rsmq(client).create_queue("orders")
+    assert said() == "other namespaces (--ns): rsmq\n"
+    assert command("queues", "list", terminal=terminal).err == ""

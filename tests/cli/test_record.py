@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol import Address, Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, started
 from tests.history.made import left_over, rows_of
@@ -25,7 +25,7 @@ def recording(*arguments: str, ignoring: signal.Signals | None = None) -> Iterat
     shell = () if ignoring is None else ("sh", "-c", f'trap "" {ignoring.value}; exec "$@"', "sh")
     with started(*shell, *PROGRAM, *arguments) as process:
         line = line_of(process.stderr)
-        assert re.fullmatch(r"rsmq-tui: recording \d+ places? into \S+; Ctrl\+C stops it\n", line), line
+        assert re.fullmatch(r"rsmq-tui: recording namespace \S+ on \S+ into \S+; Ctrl\+C stops it\n", line), line
         yield process
 
 
@@ -46,7 +46,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "history"
 
 
-def test_it_ends_when_its_time_is_over(command: Command, client: Redis, out: Path) -> None:
+def test_it_ends_when_its_time_is_over(command: Command, client: Redis, redis_url: str, out: Path) -> None:
     Rsmq(client, ns="jobs").create_queue("orders")
     Rsmq(client, ns="jobs").send_messages("orders", ["a", "b"])
     done = command(
@@ -55,9 +55,11 @@ def test_it_ends_when_its_time_is_over(command: Command, client: Redis, out: Pat
 
     assert (done.status, done.out) == (0, b"")
     begun, ended = done.err.splitlines()
-    assert begun == f"rsmq-tui: recording 1 place into {out}; Ctrl+C stops it"
+    what = f"namespace jobs on {Address(redis_url).label}"
+    assert begun == f"rsmq-tui: recording {what} into {out}; Ctrl+C stops it"
     assert re.fullmatch(
-        rf"rsmq-tui: recorded 1 place into {out}: \d+ polls, \d+ rows, 2 messages, 2 files of [^ ]+ KiB", ended
+        rf"rsmq-tui: recorded {re.escape(what)} into {out}: \d+ polls, \d+ rows, 2 messages, 2 files of [^ ]+ KiB",
+        ended,
     )
     rows = rows_of(out)
     assert {(row["ns"], row["queue"], row["depth"]) for row in rows} == {("jobs", "orders", 2), ("jobs", None, None)}
@@ -75,7 +77,7 @@ def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: 
     )
 
     assert done.status == 0
-    assert "recorded 2 places into" in done.err
+    assert "recorded namespace rsmq and lists queue:* on " in done.err
     rows = [row for row in rows_of(out) if row["queue"] is not None]
     assert {(row["ns"], row["queue"], row["kind"]) for row in rows} == {
         ("rsmq", "orders", "rsmq"), ("(lists)", "queue:mail", "list"),
@@ -100,7 +102,8 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
         _, err = process.communicate(timeout=SECONDS_MAX)
 
     assert process.returncode == status
-    assert re.fullmatch(rf"rsmq-tui: recorded 1 place into {out}: (\d+) polls?, \1 rows?, 1 file of [^ ]+ KiB\n", err)
+    what = re.escape(f"namespace rsmq on {Address(redis_url).label}")
+    assert re.fullmatch(rf"rsmq-tui: recorded {what} into {out}: (\d+) polls?, \1 rows?, 1 file of [^ ]+ KiB\n", err)
     assert len(rows_of(out)) >= 1
     assert left_over(out) == []
 
@@ -127,7 +130,7 @@ def test_several_profiles_of_which_one_is_gone(anywhere: Command, live_and_dead:
 
     assert done.status == 0
     assert re.search(
-        r"^rsmq-tui: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  dead rsmq: connection refused", done.err, re.MULTILINE
+        r"^rsmq-tui: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  namespace rsmq on dead: connection refused", done.err, re.MULTILINE
     )
     assert "hunter2" not in done.err
     rows = rows_of(out)

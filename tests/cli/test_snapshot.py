@@ -171,6 +171,15 @@ def test_a_unix_socket_a_user_and_a_password() -> None:
         assert _snapshot("-r", f"unix://{path}?db=3")["queues"] == []
 
 
+def test_an_index_that_cannot_be_read_is_told(redis_url: str, client: redis.Redis) -> None:
+    client.set("rsmq:QUEUES", "text")
+    for arguments in (("snapshot",), ("queues", "list")):
+        done = call("-r", redis_url, *arguments)
+        assert done.returncode == 0
+        assert done.stderr.startswith("rsmq-tui: rsmq:QUEUES is not a set of names: ")
+        assert "no queues" not in done.stderr
+
+
 def test_a_closed_pipe_is_no_traceback(redis_url: str, client: redis.Redis) -> None:
     client.sadd("rsmq:QUEUES", *(f"queue-{number}" for number in range(2000)))
     check_closed_pipe("{\n", "-r", redis_url, "snapshot")

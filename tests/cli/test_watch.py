@@ -153,7 +153,7 @@ def test_it_watches_until_a_signal_ends_it(state: Path, config: Path, number: si
     env = environment(HOME=str(state), XDG_STATE_HOME=str(state))
 
     with started(*PROGRAM, "--config", str(config), "--interval", "0.2", "watch", env=env) as process:
-        assert line_of(process.stderr) == "rsmq-tui: watching 1 place by 1 rule; Ctrl+C stops it\n"
+        assert line_of(process.stderr) == "rsmq-tui: watching namespace rsmq on shop, by 1 rule; Ctrl+C stops it\n"
         printed = json.loads(line_of(process.stdout))
         assert (printed["alert"], printed["count"], printed["queues"][0]["queue"]) == ("pile", 1, "orders")
         process.send_signal(number)

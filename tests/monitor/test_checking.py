@@ -127,6 +127,20 @@ async def test_names_that_are_no_set_are_critical(checked: Check, client: Redis)
     assert "rsmq:QUEUES" in found.problems[0].text
 
 
+async def test_a_full_memory_is_critical(checked: Check, rsmq: Rsmq, client: Redis) -> None:
+    client.config_set("maxmemory", 1)
+    try:
+        found = await checked()
+    finally:
+        client.config_set("maxmemory", 0)
+    assert words(found) == [("critical", "memory", None)]
+    (full,) = found.problems
+    assert full.text.startswith("the memory of the server is full, ")
+    assert full.text.endswith(" of 1 B: it refuses messages or evicts keys")
+    assert full.limit == 1
+    assert words(await checked()) == []
+
+
 async def test_a_quick_look_finds_poison_in_every_queue(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     # More queues than one look takes.
     for number in range(90):

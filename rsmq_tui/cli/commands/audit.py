@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, with_read_only
 from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
-from rsmq_tui.cli.places import KindPlace, place_of, places_of, waiting
+from rsmq_tui.cli.places import LISTS_HINT, KindPlace, no_queue_words, place_of, places_of, waiting
 from rsmq_tui.cli.queue_names import reference_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.audit.findings import NAMED_ONLY, Finding, FindingKind, ListFindingKind
@@ -24,6 +24,7 @@ from rsmq_tui.monitor.text import count, plural, printable, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Fix
+from rsmq_tui.triage.errors import NO_LIST
 
 EXIT_FOUND = 1
 EXIT_UNSEEN = 2
@@ -225,22 +226,24 @@ async def _chosen(places: Sequence[KindPlace], queues: Sequence[str]) -> list[tu
     if not queues:
         return [(place, None) for place in places]
     chosen: list[tuple[KindPlace, Sequence[str] | None]] = []
-    looked_in: dict[str, list[str]] = {text: [] for text in queues}
+    looked_in: dict[str, list[KindPlace]] = {text: [] for text in queues}
     found_texts: set[str] = set()
     for place in places:
         wanted = {text: name for text in looked_in if (name := _name_at(place, text)) is not None}
-        absent: Sequence[str] = ()
-        if wanted and len(places) > 1:
-            absent = await place.missing(list(dict.fromkeys(wanted.values())))
+        absent = await place.missing(list(dict.fromkeys(wanted.values()))) if wanted else ()
         there = {text: name for text, name in wanted.items() if name not in absent}
         if there:
             chosen.append((place, list(dict.fromkeys(there.values()))))
         found_texts.update(there)
         for text in wanted:
-            looked_in[text].append(place.ns)
+            looked_in[text].append(place)
     for text in sorted(looked_in.keys() - found_texts):
-        where = ", ".join(looked_in[text])
-        raise UsageError(f"queue {printable(text)} does not exist ({places[0].server}, ns {printable(where)})")
+        where = " or ".join(place.title for place in looked_in[text])
+        reference = reference_of(text, places[0].ns)
+        why = no_queue_words(where, text if reference is None else reference.queue)
+        if not any(place.kind.has_namespaces for place in looked_in[text]):
+            why = f"{NO_LIST}; {LISTS_HINT}"
+        raise UsageError(f"{printable_name(text)} on {places[0].server}: {printable(why)}")
     return chosen
 
 

@@ -203,7 +203,7 @@ def _headless(server: Server, options: Options) -> int:
                 raise EmbeddedError(f"the demo's producers and consumers have ended: {why}; {_ENDED.hint}")
             if end_s is not None and time.monotonic() >= end_s:
                 return 0
-        raise EmbeddedError(f"{_ENDED.sentence}: {_ENDED.hint}")
+        raise EmbeddedError(_ENDED.words)
 
 
 def _when_ended(server: Server, do: Callable[[], object]) -> None:

@@ -34,7 +34,7 @@ from rsmq_tui.cli.parsing import (
     several,
     whole_seconds,
 )
-from rsmq_tui.cli.places import poll_all, waiting
+from rsmq_tui.cli.places import poll_all, say_notes, say_nothing_found, waiting
 from rsmq_tui.cli.queue_names import QueueArgument, queue_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, Snapshot
@@ -117,13 +117,16 @@ async def _list(options: Options) -> int:
     for snapshot in snapshots:
         failure = snapshot.link.failure
         if failure is not None:
-            raise UsageError(f"cannot read {snapshot.server}: {failure.sentence}; {failure.hint}")
+            raise UsageError(f"cannot read {snapshot.server}: {failure.words}")
     if wants_json(options):
         for snapshot in snapshots:
             for queue in snapshot.queues:
                 print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms)})
     else:
         _print(snapshots)
+    sys.stdout.flush()
+    say_notes(snapshots)
+    say_nothing_found(snapshots)
     return 0
 
 
@@ -147,11 +150,6 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         name = printable_name(queue.name)
         names = (snapshot.ns, name) if len(namespaces) > 1 else (name,)
         table.print(queue.verdict, *counts, *times, *names)
-    if not queues:
-        where = " or ".join(sorted(namespaces))
-        say(f"no queues in namespace {where} on {snapshots[0].server}; rsmq-tui queues create creates one")
-    for note in (note for snapshot in snapshots for note in snapshot.notes):
-        say(note)
 
 
 def _watched_seconds(text: str) -> float:

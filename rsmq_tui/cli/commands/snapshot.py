@@ -11,7 +11,7 @@ from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import limit_as_json, queue_as_json, say
 from rsmq_tui.cli.parsing import READ_STATUSES, Command, Options
-from rsmq_tui.cli.places import poll_all
+from rsmq_tui.cli.places import poll_all, say_notes
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
@@ -39,11 +39,10 @@ async def _print_poll(profile: Profile) -> int:
     for part in (*lists, snapshot):
         failure = part.link.failure
         if failure is not None:
-            say(f"cannot read {part.server}: {failure.sentence}; {failure.hint}")
+            say(f"cannot read {part.server}: {failure.words}")
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
                 return EXIT_USAGE
-    for note in (note for part in lists for note in part.notes):
-        say(note)
+    say_notes([snapshot, *lists])
     print(json.dumps(as_json(snapshot, *lists), indent=2))
     return 0
 

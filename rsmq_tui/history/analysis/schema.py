@@ -112,8 +112,8 @@ hidden_mean: float: the sum of the means of hidden
     + _each("@_greatest: float: the greatest @ of a queue", *METRICS),
     VERDICT_RUNS: f"""\
 {_PLACE}\
-queue: text: the queue; null for a run of polls of the whole place, whose verdict is down if they failed, and ok if they
-    succeeded; older tables have only those that failed
+queue: text: the queue; null for a run of polls of the whole namespace, whose verdict is down if they failed, and ok if
+    they succeeded; older tables have only those that failed
 verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken or down
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
 since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
@@ -180,7 +180,7 @@ last_depth: whole: depth when last seen
 """,
     EPISODES: f"""\
 {_PLACE}\
-queue: text: the queue; null if the whole place was down
+queue: text: the queue; null if the whole namespace was down
 verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
 start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
 end_ms: whole: when the condition of the verdict stopped holding; if that is not recorded, the first sample after the
@@ -194,7 +194,7 @@ peak_ms: whole: when the depth was greatest, first
 peak_age_ms: whole: the greatest age of the first ready message
 affected: whole: messages affected: see rsmq_tui.pipeline.transforms.episodes
 cause: text: why, in one sentence
-created_ms: whole: when the queue was created; null for lists, if the whole place was down, and in older tables
+created_ms: whole: when the queue was created; null for lists, if the whole namespace was down, and in older tables
 answered_ms: whole: of a place that was down, the last poll that succeeded before that; null if there is none within a
     minute, for a queue, and in older tables
 failed_ms: whole: of a place that was down, the last poll that failed; null for a queue, and in older tables

@@ -122,7 +122,8 @@ def in_words() -> Iterator[None]:
         raise PeekError(str(error)) from error
     except SERVER_ERRORS as error:
         failure = failure_of(error)
-        raise PeekError(f"{printable(failure.sentence, SENTENCE_MAX)}: {failure.hint}") from error
+        shown = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
+        raise PeekError(shown.words) from error
 
 
 @dataclass(frozen=True, slots=True)

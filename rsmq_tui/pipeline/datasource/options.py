@@ -48,7 +48,7 @@ def explain(error: Exception, label: str, what: str = "") -> SourceError:
     if isinstance(error, RsmqError):
         return SourceError(printable(f"{label}: {doing}{error}", SENTENCE_MAX))
     failure = failure_of(error)
-    return SourceError(printable(f"{label}: {doing}{failure.sentence}; {failure.hint}", SENTENCE_MAX))
+    return SourceError(printable(f"{label}: {doing}{failure.words}", SENTENCE_MAX))
 
 
 def briefly(call: Callable[P, T]) -> Callable[P, T]:

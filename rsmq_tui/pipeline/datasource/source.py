@@ -204,7 +204,7 @@ class _Polls:
         snapshot = self._polled()
         failure = snapshot.link.failure
         if failure is not None:
-            raise SourceError(printable(f"{snapshot.server}: {failure.sentence}; {failure.hint}"))
+            raise SourceError(printable(f"{snapshot.server}: {failure.words}"))
         return snapshot
 
     def close(self) -> None:

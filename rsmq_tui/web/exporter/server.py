@@ -332,7 +332,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _sentence(reading: Reading) -> str:
     target, failure = reading.target, reading.failure
     where = " ".join(filter(None, (target.profile, target.server, target.ns)))
-    return f"{printable(where)}: {failure.sentence}; {failure.hint}" if failure else printable(where)
+    return f"{printable(where)}: {failure.words}" if failure else printable(where)
 
 
 @asynccontextmanager

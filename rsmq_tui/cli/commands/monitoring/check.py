@@ -38,13 +38,18 @@ clock, except for queues that were never received from: there, the age of the fi
 while its next item stays the same. An empty list does not exist in Redis: name the lists to check (--lists orders
 --lists mail), because a pattern finds only lists that have items."""
 _ALWAYS = (
-    ("critical", "broken queues, whose keys disagree or have wrong types, or whose first message has no body"),
+    (
+        "critical",
+        "broken queues, whose keys disagree or have wrong types, or whose first message has no body; a server whose "
+        "memory is full, as far as its user may see",
+    ),
     (
         "warning",
         "list queues with leases past their deadline for a minute or longer, unless --max-expired counts them; "
         "poisoned queues (messages received 5 times or more, among the 100 around the first hidden one) unless "
         "--max-rc counts them; aged queues (the first ready message became due more than 10m ago) unless --max-age is "
-        "given. A profile can set other thresholds than 5 and 10m",
+        "given. A profile can set other thresholds than 5 and 10m. A replica that has lost its primary, as far as its "
+        "user may see",
     ),
     (
         "unknown",

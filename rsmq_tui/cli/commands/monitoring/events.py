@@ -3,15 +3,17 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
+from functools import partial
 
 import click
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.options import complete_queues, json_option
+from rsmq_tui.cli.options import complete_queues, json_option, server
 from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
+from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import reason_of, state_folder
@@ -26,7 +28,8 @@ _FULL_FROM = 110
 _NOTES = f"""\
 A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, with their reasons; queues that were
 created, deleted or emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over or
-evicted keys; and the changes made from this machine. The last {LIMIT:,} are kept.
+evicted keys; and the changes made from this machine. The last {LIMIT:,} are kept, of all servers; -r and --profile
+select servers, without contacting them.
 
 A filter consists of words, as for / on the dashboard. Each must be part of the queue's name, the server or the text, or
 the beginning of the kind or severity; !word excludes."""
@@ -45,6 +48,7 @@ the beginning of the kind or severity; !word excludes."""
 @option("--limit N", "at most the last N, before --follow", positive, default="100")
 @option("--wide", "print all columns in full, in lines wider than the terminal")
 @json_option
+@server
 def command(options: Options) -> int:
     """Print the events; raises ``UsageError``."""
     return run_interruptibly(lambda interrupts: _print(options, interrupts))
@@ -52,6 +56,7 @@ def command(options: Options) -> int:
 
 async def _print(options: Options, _: Interrupts) -> int:
     path = state_folder() / FILE_NAME
+    is_wanted = partial(_is_wanted, options, _servers(options))
     show, last_id = _printer(options), 0
     store: EventStore | None = None
     try:
@@ -59,9 +64,9 @@ async def _print(options: Options, _: Interrupts) -> int:
             store = EventStore(path)
             last_id = store.newest_id()
             since_ms = None if options.since is None else now_ms() - options.since
-            narrows = options.queue or options.filter
+            narrows = options.queue or options.filter or options.redis_url or options.profile
             stored = store.last(LIMIT if narrows else options.limit, since_ms=since_ms)
-            found = [one.event for one in stored if one.id <= last_id and _is_wanted(one.event, options)]
+            found = [one.event for one in stored if one.id <= last_id and is_wanted(one.event)]
             show(found[-options.limit :])
             if not (found or options.follow):
                 say("no such events")
@@ -78,7 +83,7 @@ async def _print(options: Options, _: Interrupts) -> int:
                 store = EventStore(path)
             while store is not None and (news := store.after(last_id)):
                 last_id = news[-1].id
-                show(one.event for one in news if _is_wanted(one.event, options))
+                show(one.event for one in news if is_wanted(one.event))
     except (EventStoreError, OSError) as error:
         # One of the system that names no file is of the output.
         if isinstance(error, OSError) and error.filename is None:
@@ -91,7 +96,15 @@ async def _print(options: Options, _: Interrupts) -> int:
     return 0
 
 
-def _is_wanted(event: Event, options: Options) -> bool:
+def _servers(options: Options) -> Set[str]:
+    """Return the servers that the options name; empty for all, whatever is the default elsewhere."""
+    is_named = options.redis_url is not None or options.profile
+    return frozenset(profile.address.label for profile in profiles_of(options)) if is_named else frozenset()
+
+
+def _is_wanted(options: Options, servers: Set[str], event: Event) -> bool:
+    if servers and event.server not in servers:
+        return False
     named = (event.queue or "", str(event.as_json()["queue"] or ""))
     if options.queue and not any(is_named(name, options.queue) for name in named):
         return False

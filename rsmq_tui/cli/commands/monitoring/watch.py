@@ -14,7 +14,7 @@ from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly, run_until_end
 from rsmq_tui.cli.options import json_option, reading
 from rsmq_tui.cli.output import ProgressLine, print_json, print_words, say, say_when, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.places import KindPlace, ask_all, named_places
+from rsmq_tui.cli.places import KindPlace, ask_all, named_places, words_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
 from rsmq_tui.events.alerts.message import AlertState, Message
@@ -190,7 +190,8 @@ async def _go_on(
     )
     recorder.start()
     runner.start()
-    say(f"watching {plural(len(places), 'place')} by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
+    what = words_of([place for _, place in places])
+    say(f"watching {what}, by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
     jobs = [_follow(name, place, runner, recorder) for name, place in places]
     try:
         return await run_until_ended(interrupts, [*jobs, _tell_problems(runner, recorder)])
@@ -215,6 +216,6 @@ async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
         now = runner.problems | recorder.problems
         for name in known.keys() | now.keys():
             if known.get(name) != now.get(name):
-                say_when(f"{printable(name)}: {now.get(name, 'it works again')}")
+                say_when(f"{printable(name)}: {now.get(name, 'works again')}")
         known = now
         await asyncio.sleep(_LOOK_S)

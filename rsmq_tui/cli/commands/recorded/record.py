@@ -12,7 +12,7 @@ from rsmq_tui.cli.interrupts import call_at_end, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say, say_when
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
-from rsmq_tui.cli.places import places_of
+from rsmq_tui.cli.places import KindPlace, places_of, words_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place
@@ -95,18 +95,20 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
     from rsmq_tui.history.recorder import Pace, record  # noqa: PLC0415 - its packages are there
 
     watched = _watched(profiles)
+    places = words_of([place for place, _ in watched])
     if options.for_ms is not None:
         loop.call_later(options.for_ms / 1000, stop.set)
     pace = Pace(options.every / 1000, None if options.messages is None else options.messages / 1000, options.bodies)
+    where = printable(recorder.label)
+    say(f"recording {places} into {where}; Ctrl+C stops it")
     telling = asyncio.create_task(_Telling(recorder, watched, loop).run())
     try:
-        await record(watched, recorder, pace, stop)
+        await record([each for _, each in watched], recorder, pace, stop)
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
     tally = recorder.tally
-    where = printable(recorder.label)
-    say(f"recorded {plural(len(watched), 'place')} into {where}: {_amount(recorder)}")
+    say(f"recorded {places} into {where}: {_amount(recorder)}")
     if tally.lost:
         say(f"{plural(tally.lost, 'poll')} could not be written: {tally.problem}")
     elif tally.is_failing:
@@ -118,22 +120,28 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
     return EXIT_FAILED if tally.lost or tally.is_failing else 0
 
 
-def _watched(profiles: "Sequence[Profile]") -> "list[Watched]":
+def _watched(profiles: "Sequence[Profile]") -> "list[tuple[KindPlace, Watched]]":
     from rsmq_tui.history.recorder import Watched  # noqa: PLC0415
 
-    found: dict[Place, Watched] = {}
+    found: dict[Place, tuple[KindPlace, Watched]] = {}
     for profile in profiles:
         for place in places_of(profile):
             recorded = Place(profile.name, place.server, place.ns)
             # The same place twice would record each row twice.
-            found.setdefault(recorded, Watched(recorded, place.follower(profile.name), place.inventory()))
+            watched = Watched(recorded, place.follower(profile.name), place.inventory())
+            found.setdefault(recorded, (place, watched))
     return list(found.values())
 
 
 class _Telling:
     """Prints the progress, on a terminal as a line that is overwritten, and problems anywhere."""
 
-    def __init__(self, recorder: "Recorder", watched: "Sequence[Watched]", loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        recorder: "Recorder",
+        watched: "Sequence[tuple[KindPlace, Watched]]",
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._recorder = recorder
         self._watched = watched
         self._loop = loop
@@ -142,7 +150,6 @@ class _Telling:
 
     async def run(self) -> None:
         begun_s = self._loop.time()
-        say(f"recording {plural(len(self._watched), 'place')} into {printable(self._recorder.label)}; Ctrl+C stops it")
         try:
             while True:
                 self._tell_changes()
@@ -156,23 +163,18 @@ class _Telling:
     def _tell_changes(self) -> None:
         """Print what has begun to fail, and what works again."""
         tally = self._recorder.tally
-        now = {_named(watched): watched.failure for watched in self._watched}
+        now = {place.full_title: watched.failure for place, watched in self._watched}
         now["the history"] = tally.problem if tally.is_failing else None
         for name, problem in now.items():
             before = self._reported.get(name)
             if problem != before:
                 self._line.clear()
-                say_when(f"{name}: {problem or 'it works again'}")
+                say_when(f"{name}: {problem or 'works again'}")
         self._reported = now
 
     def _last_failure(self) -> str:
         failing = [name for name, problem in self._reported.items() if problem]
         return f"; failing: {', '.join(failing)}" if failing else ""
-
-
-def _named(watched: "Watched") -> str:
-    place = watched.place
-    return f"{place.profile or place.server} {place.ns}"
 
 
 def _amount(recorder: "Recorder") -> str:
