@@ -1,5 +1,7 @@
 """Audits of messages of which one side is not there yet, or not any more."""
 
+import asyncio
+
 import pytest
 from redis import Redis
 
@@ -78,6 +80,27 @@ class TestHalves:
         assert set(words.pop(FindingKind.FOREIGN_ID)) <= set(whole)
         assert words == {K.DANGLING: (half[0],), K.LEAKED: (half[1],), K.STRAY: (half[2] + ":rc",)}
         assert waits == [7, 7]
+
+    async def test_there_is_progress_while_they_wait(
+        self, reader: QueueReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        queues.create_queue("q")
+        client.zadd("rsmq:q", {"a" * 22: 1_700_000_000_000})
+        waits, ends = asyncio.Event(), asyncio.Event()
+
+        async def until_the_end(settling_s: float | None) -> None:
+            waits.set()
+            await ends.wait()
+
+        monkeypatch.setattr(rsmq_audit, "_settle", until_the_end)
+        monkeypatch.setattr(rsmq_audit, "_TICK_S", 0.001)
+        steps = 0
+        async with asyncio.timeout(100):
+            async for _ in audit(reader):
+                steps += waits.is_set()
+                if steps == 3:
+                    ends.set()
+        assert steps > 3
 
     async def test_many_wait_in_parts(
         self, reader: RsmqReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch

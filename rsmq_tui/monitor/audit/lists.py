@@ -13,7 +13,7 @@ from math import inf
 
 from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.findings import ListFindingKind as Kind
-from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress
+from rsmq_tui.monitor.audit.rsmq import IDS_SHOWN, AuditProgress, ticks
 from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, in_words
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable
 from rsmq_tui.protocol import RsmqError, failure_of, name_bytes, name_of
@@ -153,7 +153,9 @@ class _ListAudit:
         for _ in range(_SECOND_LOOKS):
             if not (unleased or orphans):
                 break
-            await asyncio.sleep(self.settling_s)
+            async with aclosing(ticks(asyncio.sleep(self.settling_s))) as passing:
+                async for _ in passing:
+                    yield self._progress(queue)
             again = await self._look(queue)
             if again is not None:
                 unleased, orphans = unleased & again.unleased, orphans & again.orphans

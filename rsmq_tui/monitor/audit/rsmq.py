@@ -12,11 +12,11 @@ import asyncio
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.messages.peek import PEEK_ERRORS, PeekError, in_words
@@ -40,6 +40,7 @@ from rsmq_tui.protocol.rsmq.inspection import INDEX_NAME, NEEDED_ATTRIBUTES, Bel
 SETTLED_MS = 60_000
 # How long the second read waits if ids carry no time.
 SETTLING_S = 3.0
+_TICK_S = 0.5
 # How many messages wait together; if there are more, the audit waits several times.
 _WAITING_MAX = 10_000
 # The integers that HINCRBY accepts.
@@ -183,7 +184,9 @@ async def _judged(
 
     async def settled() -> AsyncGenerator[AuditedPart, None]:
         if waiting:
-            await _settle(settling_s)
+            async with aclosing(ticks(_settle(settling_s))) as passing:
+                async for _ in passing:
+                    yield AuditedPart(at_ms, 0, [])
         for start in range(0, len(waiting), _CHUNK_MESSAGES):
             yield AuditedPart(at_ms, 0, await again(waiting[start : start + _CHUNK_MESSAGES]))
         waiting.clear()
@@ -209,6 +212,17 @@ async def _judged(
 
 async def _settle(settling_s: float | None) -> None:
     await asyncio.sleep(SETTLING_S if settling_s is None else settling_s)
+
+
+async def ticks(wait: Coroutine[Any, Any, None]) -> AsyncGenerator[None, None]:
+    """Yield twice a second until a wait is over: without progress, the server would be said not to answer."""
+    waiting = asyncio.create_task(wait)
+    try:
+        while not (await asyncio.wait([waiting], timeout=_TICK_S))[0]:
+            yield
+        waiting.result()
+    finally:
+        waiting.cancel()
 
 
 async def _loose(reader: RsmqReader, queue: str, names: list[bytes]) -> list[Flaw]:
