@@ -15,6 +15,7 @@ from rsmq_tui.monitor.messages.peek import (
     MessageRow,
     MessageView,
     Page,
+    PeekError,
     RowsAgain,
     in_words,
     row_alone,
@@ -36,7 +37,7 @@ from rsmq_tui.protocol import (
     failure_of,
 )
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.lists.naming import LISTS_NS, ItemId, ItemPlace, read_item_id
+from rsmq_tui.protocol.lists.naming import LISTS_NS, NO_ITEM_ID, ItemId, ItemPlace, read_item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.lists.scan import PLACES
 
@@ -193,7 +194,9 @@ class ListPoller(ReaderPolling[ListReader]):
         return Page(request, raw.at_ms, raw.depth, raw.ready, raw.start, rows)
 
     async def read(self, queue: str, id: str) -> MessageView:
-        """Read one item whole, in the queue or in processing; raises ``PeekError``."""
+        """Read one item whole, in the queue or in processing; raises ``PeekError``, also for what is no id of one."""
+        if read_item_id(id) is None:
+            raise PeekError(NO_ITEM_ID)
         with in_words():
             raw = await self.reader.pages.item(queue, id)
         return MessageView(raw.at_ms, raw.id, _whole_row(raw, self._age), raw.body, raw.size)

@@ -307,7 +307,7 @@ def test_between_the_kinds(command: Command, client: Redis) -> None:
         (["queues", "purge", "orders", "--processing"], "--processing is for list queues"),
         (["queues", "create", LISTED], "is for RSMQ queues"),
         (["queues", "delete", LISTED, "--yes"], "purge it"),
-        (["messages", "get", "list:queue:none", "x"], "there is no list with that key"),
+        (["messages", "get", "list:queue:none", "q:0:" + "0" * 40], "there is no list with that key"),
         (["messages", "delete", "list:queue:none", "--all"], "there is no list with that key"),
         (["messages", "delete", LISTED, "--id", "nonsense"], "as in q:0:SHA1"),
         (["messages", "move", LISTED, "--all", "--to", "rsmq:none"], "does not exist"),

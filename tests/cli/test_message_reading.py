@@ -152,6 +152,22 @@ def test_get_what_is_not_there(command: Command, orders: Rsmq, client: Redis) ->
     assert len(command("messages", "get", "orders", "x" * 100_000).err) < 1_000
 
 
+def test_the_items_of_a_list_have_no_ids(command: Command, client: Redis) -> None:
+    client.lpush("mail", "one")
+    done = command("messages", "get", "list:mail", "nope")
+    assert (done.status, done.out) == (2, b"")
+    assert ": the items of a list have no ids of their own: " in done.err
+    assert command("messages", "delete", "list:mail", "--id", "nope").err == done.err
+
+    (item,) = command("messages", "list", "list:mail").lines
+    assert command("messages", "get", "list:mail", item["id"]).status == 0
+    client.delete("mail")
+    client.lpush("mail", "two")
+    gone = command("messages", "get", "list:mail", item["id"])
+    assert (gone.status, gone.out) == (1, b"")
+    assert f": no item {item['id']}; " in gone.err
+
+
 def test_raw_bytes_are_not_for_a_terminal(command: Command, orders: Rsmq) -> None:
     refused = command("messages", "get", "orders", "any", "--raw", terminal=True)
     assert (refused.status, refused.out) == (2, b"")

@@ -82,7 +82,7 @@ class TestHalves:
         assert waits == [7, 7]
 
     async def test_there_is_progress_while_they_wait(
-        self, reader: QueueReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
+        self, reader: RsmqReader, client: Redis, queues: Rsmq, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         queues.create_queue("q")
         client.zadd("rsmq:q", {"a" * 22: 1_700_000_000_000})

@@ -388,7 +388,7 @@ def _print_message(options: Options, named: QueueArgument, id: str, view: Messag
     queue, place = named
     if view.row is None:
         which = printable(id, SENTENCE_MAX)
-        say(f"{printable_name(queue)} on {place.server}: no message {which}; it may have been deleted")
+        say(f"{printable_name(queue)} on {place.server}: no {place.kind.noun} {which}; it may have been deleted")
         return False
     is_whole = view.body is not None or not view.size
     if not is_whole:

@@ -104,20 +104,25 @@ async def _reader(server: Server, queue: str) -> AsyncIterator[RsmqReader]:
         await reader.aclose()
 
 
-async def _pages(reader: RsmqReader, queue: str, part: Part) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
+async def _pages(
+    server: Server, reader: RsmqReader, queue: str, part: Part
+) -> AsyncIterator[tuple[int, int, tuple[MessageRow, ...]]]:
     """Yield the rows page by page, each with the time and the depth at which it was read."""
-    page = await read_page(reader, PageRequest(queue, part, count=_PAGE))
-    while page.rows:
-        yield page.at_ms, page.depth, page.rows
-        if page.is_last:
+    request = PageRequest(queue, part, count=_PAGE)
+    while True:
+        with server.awaited():
+            page = await read_page(reader, request)
+        if page.rows:
+            yield page.at_ms, page.depth, page.rows
+        if page.is_last or not page.rows:
             return
-        page = await read_page(reader, PageRequest(queue, part, "after", page.rows[-1].anchor, _PAGE))
+        request = PageRequest(queue, part, "after", page.rows[-1].anchor, _PAGE)
 
 
 async def _peek(server: Server, options: Options) -> int:
     wanted, printed = options.count or 1, 0
     async with _reader(server, options.name) as reader:
-        async for _, _, rows in _pages(reader, options.name, "ready"):
+        async for _, _, rows in _pages(server, reader, options.name, "ready"):
             for row in rows:
                 # Receiving skips messages without a body.
                 view = None if row.preview is None else await read_message(reader, options.name, row.id)
@@ -132,7 +137,8 @@ async def _peek(server: Server, options: Options) -> int:
 
 async def _peek_one(server: Server, options: Options) -> int:
     async with _reader(server, options.name) as reader:
-        view = await read_message(reader, options.name, options.message_id)
+        with server.awaited():
+            view = await read_message(reader, options.name, options.message_id)
     if view.row is None:
         return 0
     _print_view(options, view, view.row)
@@ -143,7 +149,7 @@ async def _list(server: Server, options: Options) -> int:
     printed = depth = 0
     table = _table() if options.output == "text" else None
     async with _reader(server, options.name) as reader:
-        async for at_ms, depth, rows in _pages(reader, options.name, "all"):  # noqa: B007
+        async for at_ms, depth, rows in _pages(server, reader, options.name, "all"):  # noqa: B007
             for row in rows[: options.count - printed]:
                 _print_row(table, row, at_ms)
                 printed += 1

@@ -4,16 +4,19 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 from rsmq_tui.cli.errors import EXIT_FAILED, refusing
-from rsmq_tui.cli.output import print_json, print_words
+from rsmq_tui.cli.output import is_terminal, print_json, print_words
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
+from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 
 _NAME_MAX = 200
+_WAIT_S = 1.0
 _DEFAULT_NS = "rsmq"
 _REASONS = {
     "messageTooLong": "the message is longer than the queue's maxsize; `rsmqctl queue set -m` changes that",
@@ -54,13 +57,32 @@ class Server:
                 "`message list` and `queue describe` only read"
             )
         try:
-            yield self.rsmq
+            with self.awaited():
+                yield self.rsmq
         except RsmqError as error:
             if error.code == "queueNotFound":
                 raise self.missing(queue) from error
             raise refused(beginning, queue, error) from error
         except SERVER_ERRORS as error:
             raise self.failed(error, changing=bool(changing)) from error
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """If a call takes longer than a second, say that the server is waited for.
+
+        If the output is read by another program, nothing is said, as by `rsmq-tui`.
+        """
+        if not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+            yield
+            return
+        words = f"rsmqctl: waiting for {self.profile.address.label}; gives up after {TIMEOUT_S:g} s without an answer"
+        telling = Timer(_WAIT_S, print, (words,), {"file": sys.stderr})
+        telling.start()
+        try:
+            yield
+        finally:
+            telling.cancel()
+            telling.join()
 
     def missing(self, queue: str) -> FailedError:
         """Return the error for a queue that does not exist."""

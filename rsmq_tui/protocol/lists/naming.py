@@ -158,6 +158,12 @@ class ItemId(NamedTuple):
         return f"{_LETTERS[self.place]}:{self.position}:{self.sha}"
 
 
+NO_ITEM_ID = (
+    "the items of a list have no ids of their own: `rsmq-tui messages list` names each by q (in the queue) or p (in "
+    "processing), its position and its SHA1, as in q:0:SHA1"
+)
+
+
 def read_item_id(id: str | bytes) -> ItemId | None:
     """Parse the id of a list item; None for any other id."""
     text = id.decode("latin-1") if isinstance(id, bytes) else id

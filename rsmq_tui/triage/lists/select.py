@@ -19,6 +19,7 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, Window
 from rsmq_tui.protocol.lists.naming import (
+    NO_ITEM_ID,
     READY_SCORE,
     UNLEASED_SCORE,
     Area,
@@ -484,7 +485,7 @@ def _is_same(shown: str, now: bytes) -> bool:
 def _known(id: str) -> ItemId:
     known = read_item_id(id)
     if known is None:
-        raise TriageError("an item id has a place, a position and the SHA1 of the item's bytes, as in q:0:SHA1")
+        raise TriageError(NO_ITEM_ID)
     return known
 
 

@@ -5,14 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from redis import Redis
 
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
-from rsmq_tui.protocol import Rsmq
+from rsmq_tui.protocol import Address, Rsmq
 from tests.cli.running import SECONDS_MAX, environment, run
+from tests.hostile.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +48,37 @@ def test_a_session_of_processes(redis_url: str, client: Redis) -> None:
     assert ctl("message", "pop", "-n", "q") == (0, "No messages on queue: q\n", "")
     assert ctl("queue", "describe", "-n", "no") == (1, "", "No such queue: no\n")
     assert ctl("queue", "describe")[0] == 2
+
+
+@pytest.fixture
+def frozen() -> Iterator[EmbeddedServer]:
+    """A server that accepts connections and answers nothing."""
+    with EmbeddedServer() as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        yield server
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["queue", "list"], ["message", "send", "-n", "q", "-m", "one"], ["message", "receive", "-n", "q"]),
+        *(["message", "peek", "-n", "q"], ["message", "peek", "-n", "q", "-i", "x"], ["message", "list", "-n", "q"]),
+    ],
+    ids=" ".join,
+)
+def test_a_terminal_says_which_server_is_waited_for(
+    frozen: EmbeddedServer, tmp_path: Path, arguments: list[str]
+) -> None:
+    with Terminal("-r", frozen.url, *arguments, settings=tmp_path, command=("-m", MODULE)) as terminal:
+        label = Address(frozen.url).label
+        terminal.wait_for(f"rsmqctl: waiting for {label}; gives up after 5 s without an answer")
+        os.kill(frozen.pid, signal.SIGCONT)
+        terminal.wait_for_end()
+
+
+def test_nothing_is_said_of_the_wait_if_a_program_reads_the_output(frozen: EmbeddedServer) -> None:
+    done = run("-r", frozen.url, "queue", "list", module=MODULE)
+    assert (done.returncode, done.stdout, "waiting" in done.stderr) == (1, "", False)
 
 
 def test_the_entry_point() -> None:
