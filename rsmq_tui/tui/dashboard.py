@@ -148,6 +148,8 @@ class Dashboard:
         self.preferences = Preferences(choices, self._keep_choices)
         self._show_zone()
         self.snapshot: Snapshot | None = None
+        # The last one of the live servers that has queues.
+        self.last_with_queues: Snapshot | None = None
         self._show = show
         self._by_place: Mapping[str, WatchedServer] = {server.place: server for server in servers}
         self._behind: _Behind | None = None
@@ -221,6 +223,8 @@ class Dashboard:
     def show_live(self, snapshot: Snapshot) -> None:
         """Take a snapshot of the live servers; while a replay is shown, it is kept but not shown."""
         self._live = snapshot
+        if snapshot.queues:
+            self.last_with_queues = snapshot
         if self._behind is None:
             self._take(snapshot)
 

@@ -8,8 +8,8 @@ from rsmq_tui.tui.dialogs.screens import NamespaceScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.driving import opened, play, press, settled
 from tests.tui.reading import app_of, text_of
-from tests.tui.scripted import ScriptedSource
-from tests.tui.states import one_of_each, poll_of
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import one_of_each, poll_of, queue_of
 
 
 async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
@@ -28,6 +28,21 @@ async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
         assert "rsmq:QUEUES is no set" in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, one_of_each()))
         assert "No queues" not in text_of(app_of(pilot))
+
+
+async def test_empty_says_what_was_there_before(source: ScriptedSource) -> None:
+    queues = [queue_of("orders", depth=300), queue_of("mail", depth=100)]
+    async with opened(source) as pilot:
+        await play(pilot, source, poll_of(source, []))
+        assert "It had" not in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, queues))
+        await play(pilot, source, poll_of(source, [], START_MS + 4_000, namespaces=()))
+        assert "It had 2 queues with 400 messages 4 s ago." in text_of(app_of(pilot))
+        await play(pilot, source, poll_of(source, [], START_MS + 180_000, namespaces=()))
+        assert "It had 2 queues with 400 messages 3m 0s ago." in text_of(app_of(pilot))
+        # What another namespace had says nothing about this one.
+        await play(pilot, source, poll_of(source, [], START_MS + 190_000, namespaces=(), ns="jobs"))
+        assert "It had" not in text_of(app_of(pilot))
 
 
 async def test_n_offers_what_a_scan_finds_and_enter_switches(source: ScriptedSource) -> None:

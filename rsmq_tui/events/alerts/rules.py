@@ -520,8 +520,10 @@ class AlertRules:
         # The last INFO of each place, and the last change of its server, by the monotonic clock.
         self._infos: dict[tuple[str, ...], ServerInfo] = {}
         self._server_changes: dict[tuple[str, ...], ServerChange] = {}
-        # When a place last found that its server was changed, and what was missing then.
-        self._restarts: dict[tuple[str, ...], tuple[int, Losses]] = {}
+        # When each place was polled last.
+        self._last_ms: dict[tuple[str, ...], int] = {}
+        # When a place last found that its server was changed, what was missing then, and since when.
+        self._restarts: dict[tuple[str, ...], tuple[int, Losses, int]] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
         self._outages: dict[tuple[str, str], OutageClock] = {}
@@ -555,6 +557,7 @@ class AlertRules:
         last, self._last[poll.place] = self._last.get(poll.place), poll.snapshot.queues
         differences = poll.snapshot.differences(last or ())
         self._note_change(poll, differences)
+        self._last_ms[poll.place] = poll.now.ms
         again = {one.name for was, one in differences.pairs if was_created_again(was.created_ms, one.created_ms)}
         is_whole = last is None or differences.gone or differences.created
         return poll._replace(changed=None if is_whole else differences.after, again=again)
@@ -570,7 +573,7 @@ class AlertRules:
             from_ms, until_ms = change.from_ms + ahead_ms, change.until_ms + ahead_ms
             self._server_changes[place] = change._replace(from_ms=from_ms, until_ms=until_ms)
             losses = losses_of(differences) if change.is_restart else Losses()
-            self._restarts[place] = now.ms, losses
+            self._restarts[place] = now.ms, losses, self._last_ms.get(place, now.ms)
 
     def _take_queues(self, rule: Rule, poll: _Poll) -> list[Telling]:
         """Apply a rule to the queues of a place."""
@@ -641,7 +644,7 @@ class AlertRules:
             outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
             why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
         elif rule.when.what == SERVER_RESTARTED:
-            found_ms, _ = self._restarts.get(poll.place, (-_FOREVER, None))
+            found_ms, *_ = self._restarts.get(poll.place, (-_FOREVER, None))
             places[place] = now.ms - found_ms < _RESTARTED_MS
             holds = any(places.values())
             why = self._restart_words(profile, snapshot, now)
@@ -672,16 +675,19 @@ class AlertRules:
     def _restart_words(self, profile: str, snapshot: Snapshot, now: _Now) -> str:
         """Return what happened to a server, and what all of its places miss since."""
         restarts = [
-            (self._server_changes[place], losses)
-            for place, (found_ms, losses) in self._restarts.items()
+            (self._server_changes[place], losses, found_ms - last_ms)
+            for place, (found_ms, losses, last_ms) in self._restarts.items()
             if place[:2] == (profile, snapshot.server) and now.ms - found_ms < _RESTARTED_MS
         ]
         if not restarts:
             return ""
-        change, _ = restarts[0]
+        change, *_ = restarts[0]
         up = "" if snapshot.info is None else f", up for {duration(snapshot.info.uptime_s * 1000)}"
-        lost = Losses(*map(sum, zip(*(losses for _, losses in restarts), strict=True)))
-        return f"{change.words}{up}{f': {lost.words}' if change.is_restart else ''}"
+        if not change.is_restart:
+            return f"{change.words}{up}"
+        lost = Losses(*map(sum, zip(*(losses for _, losses, _ in restarts), strict=True)))
+        since = duration(max(span_ms for *_, span_ms in restarts))
+        return f"{change.words}{up}: {lost.words}, compared with the poll {since} before"
 
     def _follow(self, topic: Topic, rule: Rule, now: _Now) -> _Followed:
         if topic not in self._followed:

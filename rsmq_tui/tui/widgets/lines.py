@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
+from rsmq_tui.monitor.text import ago, count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -87,8 +87,20 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     return [
         *notes,
         (f"  No queues in namespace {printable(snapshot.ns, 60)}. {found}", ""),
+        *_before(snapshot, dashboard),
         *([(f"  {hint[0].upper()}{hint[1:]}", "")] if hint else []),
     ]
+
+
+def _before(snapshot: Snapshot, dashboard: Dashboard) -> list[Piece]:
+    """Return what the namespace held when it was last polled with queues, if this dashboard saw it."""
+    last = dashboard.last_with_queues
+    if last is None or (last.server, last.ns) != (snapshot.server, snapshot.ns):
+        return []
+    held = plural(sum(queue.depth or 0 for queue in last.queues), "message")
+    more = "" if dashboard.events is None else " L shows what happened."
+    before = ago(snapshot.at_ms - last.at_ms)
+    return [(f"  It had {plural(len(last.queues), 'queue')} with {held} {before}.{more}", "alarm")]
 
 
 # How long after the next numbers were due the last ones are called stale, and how often that is looked at.

@@ -814,7 +814,8 @@ def test_a_restart_is_told_once_with_what_is_missing_in_all_places() -> None:
     (message,) = watched.sent
     assert (message.title, message.state) == ("rsmq-tui: server restarted", "firing")
     assert message.text == (
-        "redis://shop:6379/0: the server was restarted, up for 2 s: 2 queues and 1,519 messages are lost"
+        "redis://shop:6379/0: the server was restarted, up for 2 s: 2 queues and 1,519 messages are lost, "
+        "compared with the poll 2 s before"
     )
 
 
@@ -826,7 +827,8 @@ def test_a_restart_without_a_loss_and_a_failover_say_so() -> None:
     watched.poll(*queues, s=100, info=info("c", 5_000, s=110))
 
     assert [message.text for message in watched.sent] == [
-        "redis://shop:6379/0: the server was restarted, up for 1 s: no queue is missing",
+        "redis://shop:6379/0: the server was restarted, up for 1 s: no queue is missing, "
+        "compared with the poll 1 s before",
         "redis://shop:6379/0: another server took over, up for 1h 23m",
     ]
 
