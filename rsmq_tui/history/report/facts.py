@@ -33,6 +33,7 @@ from rsmq_tui.history.analysis.values import (
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
+from rsmq_tui.history.report.recreated import Recreated, recreated_of
 from rsmq_tui.history.report.restarts import Restart, restarts_of
 from rsmq_tui.history.report.slo import Level, Measured, Objectives, Server, ServiceLevels, Use, Watched, sums_by_queue
 from rsmq_tui.monitor import Thresholds
@@ -151,6 +152,7 @@ class Report:
     incidents: tuple[Incident, ...]
     outages: Outages
     restarts: tuple[Restart, ...]
+    recreated: tuple[Recreated, ...]
     bounds: Mapping[TimeSpan, Bounds]
     times: Mapping[str, Sequence[TimeSpan]]
     levels: tuple[Level, ...]
@@ -260,6 +262,7 @@ def gather(
     asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
     depth, highest, *rates = _lines(analysis, chosen, asked, span, whole)
     poison, anomalies = analysis.poison(span, chosen), analysis.anomalies(span, chosen)
+    restarts = restarts_of(analysis, span, _servers(refs), chosen)
     return Report(
         title=title,
         label=analysis.label,
@@ -282,7 +285,8 @@ def gather(
         ),
         incidents=incidents,
         outages=outages,
-        restarts=restarts_of(analysis, span, _servers(refs), chosen),
+        restarts=restarts,
+        recreated=recreated_of(analysis, span, restarts, chosen),
         bounds=_bounds(episodes, outages),
         times=times,
         levels=levels.levels,

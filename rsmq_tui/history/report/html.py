@@ -313,6 +313,9 @@ class _Page:
             self._timeline(),
             self._section("worst", "The worst incidents", _list(words.worst(report))) if report.heads else "",
             self._section("restarts", "Restarts", _list(words.restarts(report))) if report.restarts else "",
+            self._section("recreated", "Queues that were created again", _list(words.recreated(report)))
+            if report.recreated
+            else "",
             self._together(),
             self._queues(),
             self._overview(levels) if levels else "",

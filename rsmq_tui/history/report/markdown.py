@@ -31,6 +31,8 @@ def as_markdown(report: Report) -> str:
         _bullets(words.worst(report)),
         "## Restarts" if report.restarts else "",
         _bullets(words.restarts(report)),
+        "## Queues that were created again" if report.recreated else "",
+        _bullets(words.recreated(report)),
         *(_overview(levels) if levels else ()),
         "## All queues together" if not report.is_chosen else "## The queues together",
         _chart(report, (("mean depth", report.depth), *_named(report.rates))),

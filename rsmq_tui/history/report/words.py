@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from math import floor, log10
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
+from rsmq_tui.history.report.recreated import Recreated
 from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Restart
 from rsmq_tui.history.report.slo import Level
 from rsmq_tui.monitor import Verdict
@@ -21,6 +22,7 @@ from rsmq_tui.monitor.text import (
     rate,
 )
 
+T = TypeVar("T")
 # Delimiters of names in sentences; printable text does not contain them.
 NAME, END = "\x02", "\x03"
 CAUSE_MAX = 300
@@ -199,8 +201,22 @@ def worst(report: Report) -> list[str]:
 
 def restarts(report: Report) -> list[str]:
     """Return a sentence for each restart and failover of a server, the first ones of many."""
-    sentences = [_restart_sentence(one) for one in report.restarts[:DESCRIBED_MAX]]
-    more = len(report.restarts) - len(sentences)
+    return _first(report.restarts, _restart_sentence)
+
+
+def recreated(report: Report) -> list[str]:
+    """Return a sentence for each queue that was deleted and created again, the first ones of many."""
+
+    def sentence(one: Recreated) -> str:
+        held = f"the one before held {plural(one.messages, 'message')} at its last poll"
+        return f"{NAME}{report.name(one.ref)}{END} was created again at {moment(one.at_ms)}; {held}."
+
+    return _first(report.recreated, sentence)
+
+
+def _first(found: Sequence[T], sentence: Callable[[T], str]) -> list[str]:
+    sentences = [sentence(one) for one in found[:DESCRIBED_MAX]]
+    more = len(found) - len(sentences)
     return [*sentences, f"There were {count(more)} more."] if more > 0 else sentences
 
 
