@@ -50,7 +50,8 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
     assert orders.get_queue_attributes("orders").vt == 99
     assert command("queues", "purge", "orders", "--yes").lines[0]["done"] == 6
     assert orders.get_queue_attributes("orders").msgs == 0
-    command("queues", "delete", "orders", "--yes")
+    deleted = command("queues", "delete", "orders", "--yes", terminal=True)
+    assert deleted.text.startswith("orders: deleted 1, skipped 0, failed 0; the queue is counted too; ")
     assert "orders" not in orders.list_queues()
 
 
