@@ -505,8 +505,6 @@ class Run:
             preview.close()
             runner.leave()
         action = preview.action
-        if action.counts_queue and runner.tally.done == runner.tally.planned:
-            runner.tally.notes.append("the queue is counted too")
         change = runner.change if runner.is_kept else None
         self.report = Report(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
 

@@ -173,7 +173,7 @@ def test_another_server_at_its_address_gets_nothing() -> None:
         with EmbeddedServer(port=int(url.rpartition(":")[2].partition("/")[0])), redis.Redis.from_url(url) as client:
             _, err = process.communicate(timeout=SECONDS_MAX)
             assert process.returncode == 2
-            assert "the demo's server has ended: restart rsmq-tui demo" in err
+            assert "the demo's server has ended; restart rsmq-tui demo" in err
             assert "Traceback" not in err
             assert client.dbsize() == 0
 
@@ -247,7 +247,7 @@ async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
             os.kill(server.pid, signal.SIGKILL)
-            ended = re.compile(r"✗ stale \d+ s · the demo's server has ended: restart rsmq-tui demo ")
+            ended = re.compile(r"✗ stale \d+ s · the demo's server has ended; restart rsmq-tui demo ")
             await until(pilot, lambda: ended.search(text_of(app).splitlines()[0]), "the header says so")
     # One that is there and cannot be reached is told as any other.
     address = Address("redis://127.0.0.1:1/0", ended=lambda: None)

@@ -50,8 +50,7 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
     assert orders.get_queue_attributes("orders").vt == 99
     assert command("queues", "purge", "orders", "--yes").lines[0]["done"] == 6
     assert orders.get_queue_attributes("orders").msgs == 0
-    deleted = command("queues", "delete", "orders", "--yes", terminal=True)
-    assert deleted.text.startswith("orders: deleted 1, skipped 0, failed 0; the queue is counted too; ")
+    command("queues", "delete", "orders", "--yes")
     assert "orders" not in orders.list_queues()
 
 
