@@ -288,8 +288,8 @@ class ListPoller(ReaderPolling[ListReader]):
         await self._read_info(index.at_ms)
         await self._begin_poll(self._sampler, index)
         async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
-            async for places, rows in coming:
-                await self._add_rows(self._sampler, places, rows)
+            async for positions, rows in coming:
+                await self._add_rows(self._sampler, positions, rows)
         queues, totals = self._end_poll(self._sampler, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
         sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}

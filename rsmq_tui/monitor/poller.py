@@ -249,12 +249,12 @@ class Polling(Source, ABC):
             await self._memory.restore(sampler, at_ms)
         sampler.begin(at_ms, index.names, self._growth.limit)
 
-    async def _add_rows(self, sampler: Sampler, places: Sequence[int], rows: Sequence[Row]) -> None:
-        """Process the rows of the queues at these places of the index."""
+    async def _add_rows(self, sampler: Sampler, positions: Sequence[int], rows: Sequence[Row]) -> None:
+        """Process the rows of the queues at these positions of the index."""
         # After the rows were read: what changed them is in the journal by then.
         if self.own_changes is not None:
             sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
-        sampler.add_rows(places, rows)
+        sampler.add_rows(positions, rows)
 
     def _end_poll(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
@@ -518,8 +518,8 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         look = asyncio.create_task(self.reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
         try:
             async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
-                async for places, rows in coming:
-                    await self._add_rows(self._sampler, places, rows)
+                async for positions, rows in coming:
+                    await self._add_rows(self._sampler, positions, rows)
             counts, found, flights = await look
         finally:
             look.cancel()

@@ -379,11 +379,11 @@ class IncrementalPoll:
         return dict(zip(self._known.names, self._known.rows, strict=True))
 
     async def read(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[int], list[Row]]]:
-        """Read the rows that may have changed, and yield them as they arrive, with their places in the index.
+        """Read the rows that may have changed, and yield them as they arrive, with their positions in the index.
 
-        Places are in ascending order. A row that did not change is the same object as before; so are all that are not
-        read. A few chunks are under way at once, each as a round trip of its own, so that the server works while the
-        caller reads them.
+        These are ascending. A row that did not change is the same object as before; so are all that are not read. A
+        few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
+        reads them.
         """
         known = self._known
         wanted = known.to_ask(now_ms)

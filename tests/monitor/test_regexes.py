@@ -32,7 +32,7 @@ def test_no_regex_takes_long(pattern: str) -> None:
     before_s = time.process_time()
     for body in BODIES:
         regex.is_in(body.encode())
-    regex.places([body.encode() for body in BODIES])
+    regex.positions([body.encode() for body in BODIES])
     assert time.process_time() - before_s < 20
 
 
@@ -125,8 +125,8 @@ def test_a_regex_means_what_it_means_in_python(pattern: str, body: bytes, finds:
     regex = compile_regex(pattern)
     assert regex.is_in(body) is finds
     others = [b"", "zß".encode(), b"\xff\xff"]
-    assert (0 in regex.places([body])) is finds
-    assert (1 in regex.places([others[0], body, *others])) is finds
+    assert (0 in regex.positions([body])) is finds
+    assert (1 in regex.positions([others[0], body, *others])) is finds
     if "p" not in pattern and "[:" not in pattern:
         assert in_python(pattern, body) is finds
 
@@ -167,7 +167,7 @@ def test_a_regex_finds_in_many_bodies_what_python_finds_in_each(pattern: str, bo
     texts = [None if body is None else body.decode("utf-8", "surrogateescape") for body in bodies]
     expected = [place for place, text in enumerate(texts) if text is not None and peer.search(text)]
     assert [place for place, body in enumerate(bodies) if body is not None and regex.is_in(body)] == expected
-    assert regex.places(bodies) == expected
+    assert regex.positions(bodies) == expected
 
 
 def test_what_python_takes_is_taken_or_told_apart() -> None:

@@ -138,14 +138,14 @@ class Filter:
         """
         regexes = [term for term in self.terms if term.field == "body" and term.operator == "~" and not term.inverted]
         others = replace(self, terms=tuple(term for term in self.terms if term not in regexes)).predicate(sent_at)
-        searches = [compile_regex(str(term.value)).places for term in regexes]
+        searches = [compile_regex(str(term.value)).positions for term in regexes]
 
         def matches(messages: Sequence[RawMessage], at_ms: int) -> list[int]:
-            places = [place for place, message in enumerate(messages) if others(message, at_ms)]
+            positions = [position for position, message in enumerate(messages) if others(message, at_ms)]
             for search in searches:
-                found = search([messages[place].body for place in places])
-                places = [places[each] for each in found]
-            return places
+                found = search([messages[position].body for position in positions])
+                positions = [positions[each] for each in found]
+            return positions
 
         return matches
 
@@ -157,7 +157,7 @@ class Filter:
         if len(self.terms) != 1 or self.terms[0].inverted or self.terms[0].field != "body":
             return None
         text = str(self.terms[0].value)
-        return search_for_text(text) if self.terms[0].operator == ":" else compile_regex(text).places
+        return search_for_text(text) if self.terms[0].operator == ":" else compile_regex(text).positions
 
     def body_filter(self) -> BodyFilter | None:
         """Return what a server can check for ``body_search``, or None if it can check nothing useful."""

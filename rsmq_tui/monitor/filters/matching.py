@@ -65,14 +65,14 @@ def search_for_text(text: str) -> BodySearch:
         there = cast("Sequence[bytes]", bodies) if None not in bodies else [body or b"" for body in bodies]
         joined = _BETWEEN.join(there)
         searched = joined.lower() if has_letters else joined
-        places, ends, at = [], _ends_of(there), searched.find(raw)
+        positions, ends, at = [], _ends_of(there), searched.find(raw)
         while at >= 0:
-            places.append(bisect_right(ends, at))
-            at = searched.find(raw, ends[places[-1]])
+            positions.append(bisect_right(ends, at))
+            at = searched.find(raw, ends[positions[-1]])
         if not has_folded(joined):
-            return places
+            return positions
         # Only bodies with such a letter can match in another way.
-        return sorted({*places, *(index for index, body in enumerate(there) if has_folded(body) and holds(body))})
+        return sorted({*positions, *(index for index, body in enumerate(there) if has_folded(body) and holds(body))})
 
     return search
 
@@ -180,7 +180,7 @@ class Regex:
             return self._in_ascii.search(body) is not None
         return self._in_text.search(_as_utf8(body)) is not None
 
-    def places(self, bodies: Sequence[bytes | None]) -> list[int]:
+    def positions(self, bodies: Sequence[bytes | None]) -> list[int]:
         """Return the indexes of the bodies that contain a match; all are searched at once, as one text."""
         are_all_there = None not in bodies
         there = cast("Sequence[bytes]", bodies) if are_all_there else [body or b"" for body in bodies]
@@ -194,8 +194,8 @@ class Regex:
         # A regex that matches the empty text may match in every body.
         found = _found(there, loose) if loose.search(b"") is None else list(range(len(there)))
         if self._is_anchored:
-            found = [place for place in found if pattern.search(there[place]) is not None]
-        return found if are_all_there else [place for place in found if bodies[place] is not None]
+            found = [position for position in found if pattern.search(there[position]) is not None]
+        return found if are_all_there else [position for position in found if bodies[position] is not None]
 
     @cached_property
     def _loose(self) -> tuple[Any, Any]:

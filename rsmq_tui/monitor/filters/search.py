@@ -189,8 +189,8 @@ async def search_chunks(
             if not needs <= chunk.read:
                 raise UnreadError(f"{wanted} needs what was not read: {', '.join(sorted(needs - chunk.read))}")
             if in_bodies is not None:
-                places = await in_bodies.places(chunk.bodies, chunk.bodies)
-                found = [chunk.message(place) for place in places]
+                positions = await in_bodies.positions(chunk.bodies, chunk.bodies)
+                found = [chunk.message(position) for position in positions]
             else:
                 found = await _matching(chunk, matches, wanted.ns_per_byte)
             if limit is not None:
@@ -227,13 +227,13 @@ async def _search_bodies(
     try:
         async with aclosing(coming) as chunks:
             async for chunk in chunks:
-                places = await matching.places(chunk.bodies, chunk.bodies, chunk.size)
+                positions = await matching.positions(chunk.bodies, chunk.bodies, chunk.size)
                 scanned += len(chunk.ids) + len(chunk.too_long) + chunk.passed_over
-                if (fresh := seen.fresh([chunk.ids[place] for place in places], chunk.depth)) is not None:
+                if (fresh := seen.fresh([chunk.ids[position] for position in positions], chunk.depth)) is not None:
                     scanned -= fresh.count(False)
-                    places = list(compress(places, fresh))
-                ids += [chunk.ids[place] for place in places]
-                bodies += [chunk.bodies[place] for place in places]
+                    positions = list(compress(positions, fresh))
+                ids += [chunk.ids[position] for position in positions]
+                bodies += [chunk.bodies[position] for position in positions]
                 too_long = chunk.too_long
                 if too_long and (fresh := seen_long.fresh(too_long, chunk.depth)) is not None:
                     scanned -= fresh.count(False)
@@ -287,7 +287,7 @@ def found_row(message: RawMessage, at_ms: int) -> MessageRow:
 async def _matching(chunk: ScanChunk, matches: Matches, ns_per_byte: int) -> list[RawMessage]:
     messages = chunk.messages
     matcher = _Matcher[RawMessage](lambda some: matches(some, chunk.at_ms), ns_per_byte)
-    return [messages[place] for place in await matcher.places(messages, chunk.bodies)]
+    return [messages[position] for position in await matcher.positions(messages, chunk.bodies)]
 
 
 class _Matcher(Generic[T]):
@@ -300,11 +300,13 @@ class _Matcher(Generic[T]):
         self._match = match
         self._ns_per_byte = ns_per_byte
 
-    async def places(self, things: Sequence[T], bodies: Sequence[bytes | None], size: int | None = None) -> list[int]:
+    async def positions(
+        self, things: Sequence[T], bodies: Sequence[bytes | None], size: int | None = None
+    ) -> list[int]:
         """Return the indexes of the matches; ``bodies`` are theirs, and ``size`` the length of these, if known."""
         if not self._is_heavy(bodies, size):
             return self._match(things)
-        places: list[int] = []
+        positions: list[int] = []
         turn_ends_s = time.monotonic() + _TURN_S
         for start in range(0, len(things), _TURN_MESSAGES):
             some = things[start : start + _TURN_MESSAGES]
@@ -312,11 +314,11 @@ class _Matcher(Generic[T]):
                 found = await abandonable(partial(self._one_by_one, some))
             else:
                 found = self._match(some)
-            places += [start + place for place in found]
+            positions += [start + position for position in found]
             if time.monotonic() > turn_ends_s:
                 await asyncio.sleep(0)
                 turn_ends_s = time.monotonic() + _TURN_S
-        return places
+        return positions
 
     def _is_heavy(self, bodies: Sequence[bytes | None], size: int | None = None) -> bool:
         if not self._ns_per_byte:
@@ -325,7 +327,7 @@ class _Matcher(Generic[T]):
         return size * self._ns_per_byte > _TURN_NS_MAX
 
     def _one_by_one(self, things: Sequence[T], is_over: threading.Event) -> list[int]:
-        return [place for place, thing in enumerate(things) if not is_over.is_set() and self._match((thing,))]
+        return [position for position, thing in enumerate(things) if not is_over.is_set() and self._match((thing,))]
 
 
 async def abandonable(work: Callable[[threading.Event], T]) -> T:

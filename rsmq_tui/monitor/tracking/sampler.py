@@ -286,10 +286,10 @@ class Sampler:
         )
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, references, memory_limit, stale)
 
-    def add_rows(self, places: Sequence[int], rows: Iterable[Row]) -> None:
-        """Process the rows of the queues at these places of the index, in order; they follow those added before."""
-        if places:
-            self._update(dict(zip(places, rows, strict=True)), places[-1] + 1)
+    def add_rows(self, positions: Sequence[int], rows: Iterable[Row]) -> None:
+        """Process the rows of the queues at these positions of the index, in order; they follow those added before."""
+        if positions:
+            self._update(dict(zip(positions, rows, strict=True)), positions[-1] + 1)
 
     def _update(self, new: Mapping[int, Row], end: int) -> None:
         """Update the states of the queues up to that one, which have these new rows or are stale."""

@@ -296,7 +296,7 @@ class ClusterListRows:
         return dict(sorted(item for part in parts for item in part.items()))
 
     async def read(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[int], list[Row]]]:
-        """Yield the places in the index and the rows of all queues."""
+        """Yield the positions in the index and the rows of all queues."""
         rows = await self.rows(now_ms)
         yield range(len(rows)), list(rows.values())
 

@@ -257,8 +257,8 @@ def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> li
     ``chosen`` has their ids in order, with a ``-`` before those that are not shown. Columns that it does not name come
     last and are shown, and so is the name of the queue.
     """
-    places = {id.removeprefix("-"): place for place, id in enumerate(chosen)}
-    ordered = sorted(columns, key=lambda column: places.get(column.id, len(places)))
+    positions = {id.removeprefix("-"): position for position, id in enumerate(chosen)}
+    ordered = sorted(columns, key=lambda column: positions.get(column.id, len(positions)))
     return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
 
 
@@ -304,9 +304,9 @@ class ByTrouble(NamedTuple):
     def of(cls, queues: Sequence[QueueState], known: Set[str] = frozenset()) -> "ByTrouble":
         """Sort queues."""
         order = [trouble(queue, known) for queue in queues]
-        places = sorted(range(len(queues)), key=order.__getitem__)
-        found = list(map(queues.__getitem__, places))
-        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, places)), known)
+        positions = sorted(range(len(queues)), key=order.__getitem__)
+        found = list(map(queues.__getitem__, positions))
+        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, positions)), known)
 
     def changed(self, before: Sequence[QueueState], after: Sequence[QueueState]) -> "ByTrouble | None":
         """Return the same queues, of which those of ``before`` became those of ``after``, in their order.
@@ -314,40 +314,40 @@ class ByTrouble(NamedTuple):
         ``keys`` is the same object if no queue moves. None if there was another queue.
         """
         known, order, keys, moves = self.known, self.order, self.keys, False
-        # The places of the old states, and where the new ones come, before what is there.
+        # The positions of the old states, and where the new ones come, before what is there.
         gone, coming = [], []
         for old, new in zip(before, after, strict=True):
             was, now = trouble(old, known), trouble(new, known)
-            place = bisect_left(order, was)
-            if place == len(order) or self.queues[place] is not old:
+            position = bisect_left(order, was)
+            if position == len(order) or self.queues[position] is not old:
                 return None
-            gone.append(place)
-            coming.append((place if now == was else bisect_left(order, now), now, new))
+            gone.append(position)
+            coming.append((position if now == was else bisect_left(order, now), now, new))
             moves = moves or now != was
         gone.sort()
         coming.sort(key=itemgetter(0, 1))
-        places = [place for place, _, _ in coming]
-        queues = _replaced(self.queues, gone, places, [new for _, _, new in coming])
+        positions = [position for position, _, _ in coming]
+        queues = _replaced(self.queues, gone, positions, [new for _, _, new in coming])
         if moves:
-            keys = _replaced(keys, gone, places, [new.key for _, _, new in coming])
-            order = _replaced(order, gone, places, [now for _, now, _ in coming])
+            keys = _replaced(keys, gone, positions, [new.key for _, _, new in coming])
+            order = _replaced(order, gone, positions, [now for _, now, _ in coming])
         return ByTrouble(queues, keys, order, known)
 
 
-def _replaced(values: Sequence[R], gone: Sequence[int], places: Sequence[int], more: Sequence[R]) -> list[R]:
-    """Return the values without those at ``gone``, and with one more before each of ``places``, both ascending.
+def _replaced(values: Sequence[R], gone: Sequence[int], positions: Sequence[int], more: Sequence[R]) -> list[R]:
+    """Return the values without those at ``gone``, and with one more before each of ``positions``, both ascending.
 
     In one pass: of 100,000 values, each pass touches all, most of which are no longer in the processor's caches.
     """
     made: list[R] = []
     end, leaving = 0, iter((*gone, len(values)))
     leaves = next(leaving)
-    for place, value in (*zip(places, more, strict=True), (len(values), None)):
-        while leaves < place:
+    for position, value in (*zip(positions, more, strict=True), (len(values), None)):
+        while leaves < position:
             made += values[end:leaves]
             end, leaves = leaves + 1, next(leaving)
-        made += values[end:place]
-        end = place
+        made += values[end:position]
+        end = position
         if value is not None:
             made.append(value)
     return made
