@@ -98,7 +98,7 @@ async def test_a_server_that_never_was(client: Redis, proxy: Proxy) -> None:
             "Try: check that the server is running, and the host and port",
         )
         await press(pilot, "enter", "n")
-        await until(pilot, "connection refused: check that the server is runn")
+        await until(pilot, "connection refused; check that the server is runn")
         await press(pilot, "escape", "/", "x", "enter", "p", "r", "p")
 
         proxy.listen()

@@ -182,7 +182,7 @@ async def test_a_server_that_is_busy_with_a_script(soon_busy: EmbeddedServer) ->
         try:
             await until(pilot, "✗ stale", "the server is busy running a script")
             await press(pilot, "n")
-            await until(pilot, "the server is busy running a script: wait, or sto…")
+            await until(pilot, "the server is busy running a script; wait, or sto…")
             await press(pilot, "escape")
         finally:
             with Redis.from_url(soon_busy.url) as admin:

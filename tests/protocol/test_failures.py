@@ -269,3 +269,8 @@ async def test_a_server_that_hangs_up(failure_at: FailureOf, list_server: ListSe
 async def test_a_port_that_does_not_speak_tls(failure_at: FailureOf) -> None:
     with Responder(b"-ERR what is this?") as responder:
         assert (await failure_at(responder.url.replace("redis://", "rediss://"))).kind == "tls"
+
+
+def test_a_failure_in_one_line_says_what_to_try() -> None:
+    failure = failure_of(ResponseError("BUSY Redis is busy running a script."))
+    assert failure.words == "the server is busy running a script; wait, or stop it with SCRIPT KILL"

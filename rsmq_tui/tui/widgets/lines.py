@@ -45,7 +45,7 @@ def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
         # Each server has its own age and reason, which are shown for its queues.
         return f"no server answers · {age} or more · {_retry_words(part, dashboard)}"
     if failure.kind == ENDED:
-        return f"{age} · {printable(failure.sentence, 80)}: {printable(failure.hint, 80)}"
+        return f"{age} · {printable(failure.words, 160)}"
     return f"{age} · {_retry_words(part, dashboard)}: {printable(failure.sentence, 80)}"
 
 
