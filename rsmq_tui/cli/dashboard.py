@@ -45,6 +45,7 @@ def open_dashboard(
     options: Options,
     profiles: Sequence[Profile],
     folder: Path | None = None,
+    *,
     alerts: "StartAlerts | None" = None,
     controls: "Controls | None" = None,
     tour: bool = False,

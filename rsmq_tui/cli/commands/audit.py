@@ -179,7 +179,7 @@ def _fixes(options: Options, found: Sequence[tuple[str, Finding]]) -> list[Fix]:
 async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
     """Print findings as they are found, and add them to ``looked``."""
     line = ProgressLine(_SAID_EVERY_S)
-    printer = _Printer(wants_json(options), by_yes=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
+    printer = _Printer(as_json=wants_json(options), fixes_all=bool(options.kinds), names_ns=len(looked.namespaces) > 1)
     label = profile.address.label
     async with waiting(line, [label]), AsyncExitStack() as opened:
         places = [place_of(profile, ns) for ns in looked.namespaces]
@@ -275,18 +275,19 @@ async def _look(
 
 
 class _Printer:
-    """Prints findings as they come: grouped by queue for people, or as JSON lines."""
+    """Prints findings as they come: grouped by queue for people, or as JSON lines.
 
-    def __init__(self, json: bool, by_yes: bool, names_ns: bool) -> None:
-        self._json = json
-        self._is_named = by_yes
-        self._names_ns = names_ns
+    With ``fixes_all``, --fix also fixes findings that need --kind, because it was given.
+    """
+
+    def __init__(self, *, as_json: bool, fixes_all: bool, names_ns: bool) -> None:
+        self._as_json, self._fixes_all, self._names_ns = as_json, fixes_all, names_ns
         self._place: tuple[str, str] | None = None
 
     def print(self, ns: str, findings: Sequence[Finding]) -> None:
         """Print some; those of one queue come one after the other."""
         for finding in findings:
-            if self._json:
+            if self._as_json:
                 self._print_json(ns, finding)
                 continue
             if (ns, finding.queue) != self._place:
@@ -326,7 +327,7 @@ class _Printer:
             _print_row("", "help", finding.hint)
             return
         fix = finding.fix or "no automatic fix; inspect it yourself"
-        named = f"with --kind {finding.kind}: " if finding.asks and not self._is_named else ""
+        named = f"with --kind {finding.kind}: " if finding.asks and not self._fixes_all else ""
         _print_row("", "--fix", named + fix)
 
 

@@ -165,13 +165,13 @@ def _run(options: Options) -> int:
         progress=progress,
         stop=stop,
     )
-    return _Watched(runner, progress, stop, wants_json(options)).run()
+    return _Watched(runner, progress, stop, as_json=wants_json(options)).run()
 
 
 class _Watched:
     """A run in a thread of its own, so that this thread receives signals and shows the progress."""
 
-    def __init__(self, runner: "PipelineRun", progress: "Progress", stop: threading.Event, as_json: bool) -> None:
+    def __init__(self, runner: "PipelineRun", progress: "Progress", stop: threading.Event, *, as_json: bool) -> None:
         self._runner, self._progress, self._stop, self._as_json = runner, progress, stop, as_json
         self._line = ProgressLine()
         self._shown_s = 0.0
