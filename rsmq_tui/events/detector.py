@@ -177,13 +177,13 @@ class QueueDetector:
             or (not before.depth) is not (not after.depth)
             or self._was_restarted
         ]
-        again = [after for before, after in pairs if was_created_again(before.created_ms, after.created_ms)]
-        others = {queue.name for queue in again}
+        again = [pair for pair in pairs if was_created_again(pair[0].created_ms, pair[1].created_ms)]
+        others = {after.name for _, after in again}
         self._forget({queue.name for queue in gone} | others)
         for before, after in pairs:
             if after.name not in others:
                 self._compare_queue(before, after, at_ms, found)
-        for queue in (*created, *again):
+        for queue in (*created, *(after for _, after in again)):
             self._meet(queue, at_ms, found)
         if self._was_restarted:
             shrunk = {after.name: before for before, after in pairs if _lost_some(before, after)}
@@ -224,17 +224,22 @@ class QueueDetector:
                 if since_ms is not None and since_ms <= latest_ms:
                     self._filled.add(queue.name)
 
-    def _again(self, queues: Sequence[QueueState], at_ms: int, *, are_all: bool) -> list[Event]:
-        """Report queues that were deleted and created again; several after a restart are one event."""
-        what = f"{'lost with the restart of the server' if self._was_restarted else 'deleted'}, and created again"
-        if len(queues) <= 1 or not (are_all or self._was_lost or self._was_restarted):
-            return self._many(queues, at_ms, EventKind.CREATED, lambda _: what, is_loss=self._was_restarted)
-        names = [queue.name for queue in queues[:_NAMED]]
-        if not self._was_restarted:
-            what += ", as if the server had lost its data"
-        words = f"{plural(len(queues), 'queue')} {what}: {_some(names)}"
-        details = {"queues": len(queues), "names": names}
-        same = str(len(queues))
+    def _again(self, pairs: Sequence[tuple[QueueState, QueueState]], at_ms: int, *, are_all: bool) -> list[Event]:
+        """Report queues that were deleted and created again, by their states; several at a restart are one event."""
+        gone = "lost with the restart of the server" if self._was_restarted else "deleted"
+        if len(pairs) <= 1 or not (are_all or self._was_lost or self._was_restarted):
+            before = {after.name: before for before, after in pairs}
+            return self._many(
+                [after for _, after in pairs], at_ms, EventKind.CREATED,
+                lambda queue: f"{gone}{_held([before[queue.name]])}, and created again",
+                of_many=f"{gone}, and created again", is_loss=self._was_restarted,
+            )  # fmt: skip
+        names = [after.name for _, after in pairs[:_NAMED]]
+        why = "" if self._was_restarted else ", as if the server had lost its data"
+        held = _held(before for before, _ in pairs)
+        words = f"{plural(len(pairs), 'queue')} {gone}{held}, and created again{why}: {_some(names)}"
+        details = {"queues": len(pairs), "names": names}
+        same = str(len(pairs))
         return [self._event(at_ms, None, EventKind.CREATED, Severity.WARNING, words, details=details, same=same)]
 
     def _many(
@@ -264,7 +269,8 @@ class QueueDetector:
                 for queue in some
             ]
         names = [queue.name for queue in some[:_NAMED]]
-        words = f"{plural(len(some), 'queue')} {of_many or kind}: {_some(names)}"
+        held = _held(some) if kind is EventKind.DELETED else ""
+        words = f"{plural(len(some), 'queue')} {of_many or kind}{held}: {_some(names)}"
         details = {"queues": len(some), "names": names}
         return [self._event(at_ms, None, kind, severity, words, details=details, same=str(len(some)))]
 
@@ -432,8 +438,13 @@ def _created(queue: QueueState) -> str:
 
 def _deleted(queue: QueueState, how: str | None = None) -> str:
     # A list without items has no key, so whether it was deleted is unknown.
-    held = "" if queue.depth is None else f", with {plural(queue.depth, 'message')} at the previous poll"
-    return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{held}"
+    return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{_held([queue])}"
+
+
+def _held(queues: Iterable[QueueState]) -> str:
+    """Say how many messages queues held when they were there; empty if that is not known."""
+    depths = [queue.depth for queue in queues if queue.depth is not None]
+    return f", with {plural(sum(depths), 'message')} at the previous poll" if depths else ""
 
 
 class Losses(NamedTuple):
@@ -534,6 +545,11 @@ class OutageClock:
         self._answered_ms, self._lost_ms = at_ms, None
 
 
+def lost_words(failure: Failure | None) -> str:
+    """Say that a server does not answer, and why, if that is not all that is known."""
+    return f"does not answer: {failure.sentence}" if failure and failure.kind != "timeout" else "does not answer"
+
+
 def back_words(outage: Outage | None, changes: int, answers_ms: int = 0) -> str:
     """Say that a server answers again after an outage, None if its beginning is not known, and how often it changed.
 
@@ -585,9 +601,8 @@ class ServerDetector:
         if link.changes and (link.reported is not link.value or was_flapping) and link.is_settled(at_ms, 0):
             changed_ms, changes = link.changed_ms, link.tell()
             if is_lost:
-                why = "no answer" if failure is None else failure.sentence
                 facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
-                words = f"does not answer: {why}{_often(changes)}"
+                words = f"{lost_words(failure)}{_often(changes)}"
                 found.append(self._event(changed_ms, EventKind.LOST, Severity.ERROR, words, facts))
             else:
                 words = back_words(self._outages.last, changes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_of
+from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_of, lost_words
 from rsmq_tui.events.model import Event, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
@@ -267,7 +267,7 @@ def test_queues_that_come_and_go() -> None:
         ("deleted", "d", "gone, with 0 messages at the previous poll")
     ]
     assert sent(watching.observe(polled(state("a"), state("c", created_ms=2), s=4))) == [
-        ("created", "c", "deleted, and created again")
+        ("created", "c", "deleted, with 0 messages at the previous poll, and created again")
     ]
 
 
@@ -277,7 +277,9 @@ def test_a_queue_that_was_created_again_has_not_recovered() -> None:
     watching.observe(polled(stalled("a"), state("b"), s=1))
 
     again = state("a", Verdict.WATCHING, depth=3, created_ms=2)
-    assert sent(watching.observe(polled(again, state("b"), s=40))) == [("created", "a", "deleted, and created again")]
+    assert sent(watching.observe(polled(again, state("b"), s=40))) == [
+        ("created", "a", "deleted, with 3 messages at the previous poll, and created again")
+    ]
     ok = again._replace(verdict=Verdict.OK)
     assert [watching.observe(polled(ok, state("b"), s=s)) for s in (50, 100)] == [[], []]
     (found,) = watching.observe(polled(stalled("a")._replace(created_ms=2), state("b"), s=200))
@@ -286,13 +288,16 @@ def test_a_queue_that_was_created_again_has_not_recovered() -> None:
 
 def test_queues_of_a_server_that_lost_its_data_are_one_event() -> None:
     watching = detector()
-    queues = [state(name) for name in ("a", "b", "c", "d", "e")]
+    queues = [state(name, depth=5) for name in ("a", "b", "c", "d", "e")]
     watching.observe(polled(*queues))
     watching.observe(polled(*queues, failure=LOST, s=1))
 
     (found,) = watching.observe(polled(*(state(name, created_ms=2) for name in "abcd"), state("e"), s=31))
     assert (found.kind, found.severity, found.queue) == ("created", "warning", None)
-    assert found.text == "4 queues deleted, and created again, as if the server had lost its data: a, b, c, …"
+    assert found.text == (
+        "4 queues deleted, with 20 messages at the previous poll, and created again, as if the server had lost its "
+        "data: a, b, c, …"
+    )
     assert found.details == {"queues": 4, "names": ["a", "b", "c", "d"]}
     # Where the server was there, somebody did it to each of them.
     assert len(watching.observe(polled(*(state(name, created_ms=3) for name in "ab"), *queues[2:], s=32))) == 4
@@ -307,7 +312,7 @@ def test_many_queues_at_once_are_one_event() -> None:
     assert (found.queue, found.text) == (None, "200 queues created: q000, q001, q002, …")
     assert (found.details["queues"], len(found.details["names"])) == (200, 100)
     (found,) = watching.observe(polled(state("a"), s=2))
-    assert found.text == "200 queues deleted: q000, q001, q002, …"
+    assert found.text == "200 queues deleted, with 0 messages at the previous poll: q000, q001, q002, …"
 
 
 def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> None:
@@ -401,6 +406,18 @@ def test_of_10_000_queues_only_those_that_changed_are_looked_at() -> None:
 
 
 LOST = Failure("refused", "connection refused", "start it")
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (LOST, "does not answer: connection refused"),
+        (Failure("timeout", "the server does not answer", "check it"), "does not answer"),
+        (None, "does not answer"),
+    ],
+)
+def test_why_a_server_is_lost_is_said_once(failure: Failure | None, text: str) -> None:
+    assert lost_words(failure) == text
 
 
 def test_a_server_that_is_lost_and_comes_back() -> None:
@@ -552,10 +569,17 @@ def test_queues_that_are_lost_with_a_restart_are_a_warning() -> None:
     assert [(event.kind.value, event.severity.value, event.queue, event.text) for event in found] == [
         ("deleted", "warning", "a", "lost with the restart of the server, with 7 messages at the previous poll"),
         ("deleted", "info", "b", "gone, with 0 messages at the previous poll"),
-        ("created", "warning", "c", "lost with the restart of the server, and created again"),
+        (
+            "created",
+            "warning",
+            "c",
+            "lost with the restart of the server, with 3 messages at the previous poll, and created again",
+        ),
     ]
-    found = restarted_between(detector(), [state(f"q{number}") for number in range(60)], [])
-    assert [event.text for event in found] == ["60 queues lost with the restart of the server: q0, q1, q10, …"]
+    found = restarted_between(detector(), [state(f"q{number}", depth=2) for number in range(60)], [])
+    assert [event.text for event in found] == [
+        "60 queues lost with the restart of the server, with 120 messages at the previous poll: q0, q1, q10, …"
+    ]
     # One poll later, somebody deletes a queue.
     watching = detector()
     restarted_between(watching, [state("a", depth=7)], [state("a", depth=7)])
@@ -564,9 +588,12 @@ def test_queues_that_are_lost_with_a_restart_are_a_warning() -> None:
 
 
 def test_several_queues_that_a_restart_lost_and_programs_created_again_are_one_event() -> None:
-    queues = [state(name) for name in "abc"]
-    (found,) = restarted_between(detector(), queues, [state("a"), *(state(name, created_ms=2) for name in "bc")])
-    assert found.text == "2 queues lost with the restart of the server, and created again: b, c"
+    queues = [state(name, depth=1) for name in "abc"]
+    kept = state("a", depth=1)
+    (found,) = restarted_between(detector(), queues, [kept, *(state(name, created_ms=2) for name in "bc")])
+    assert found.text == (
+        "2 queues lost with the restart of the server, with 2 messages at the previous poll, and created again: b, c"
+    )
 
 
 def test_a_queue_that_cannot_be_read_after_a_restart_is_not_known_to_be_lost() -> None:

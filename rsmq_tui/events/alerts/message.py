@@ -108,6 +108,8 @@ class Message:
             return self.reason
         is_over = self.state is AlertState.RESOLVED
         lasted = "" if self.lasts_ms is None else f", {'after' if is_over else 'for'} {duration(self.lasts_ms)}"
+        # It may have been in other trouble before.
+        of_one = lasted.replace(", for", ", in trouble for") if self.when == TROUBLE else lasted
         if self.change and not self.is_gone:
             # Whether that is the reason is not known: consumers may have emptied it.
             ended = f"ended{lasted.removeprefix(',')}; {self.change} meanwhile"
@@ -117,7 +119,7 @@ class Message:
             affected = self.queues[0]
             # The reason of most verdicts says for how long.
             says_how_long = lasted and lasted.removeprefix(",") in affected.reason
-            words = affected.reason if says_how_long else f"{affected.reason}{lasted}"
+            words = affected.reason if says_how_long else f"{affected.reason}{of_one}"
             return f"{printable_name(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
         names = ", ".join(map(self._named, self.queues[:_NAMED]))
         more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
-from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of
+from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of, lost_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.model import Differences, was_created_again
@@ -642,7 +642,7 @@ class AlertRules:
             # It is gone if none of its places can be polled.
             holds: bool | None = all(places.values())
             outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
-            why = f"does not answer: {'no answer' if failure is None else failure.sentence}"
+            why = lost_words(failure)
         elif rule.when.what == SERVER_RESTARTED:
             found_ms, *_ = self._restarts.get(poll.place, (-_FOREVER, None))
             places[place] = now.ms - found_ms < _RESTARTED_MS

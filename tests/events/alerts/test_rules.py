@@ -83,6 +83,16 @@ def test_trouble_is_told_once_and_its_end_too() -> None:
     assert over.text == "redis://shop:6379/0 rsmq: orders: over, after 5m 5s"
 
 
+def test_a_queue_may_have_been_in_other_trouble_before() -> None:
+    watched = Watched(rule("trouble", for_ms=150_000), s=90)
+    growing = state("orders", Verdict.GROWING, depth=50, since_ms=NOON_MS)
+    watched.poll(growing, s=100)
+
+    (message,) = watched.poll(stalled()._replace(idle_since_ms=NOON_MS + 185_000, since_ms=NOON_MS + 185_000), s=60)
+    assert " and none received for 1m 0s" in message.text
+    assert message.text.endswith(", in trouble for 4m 5s")
+
+
 def test_an_alert_lasts_since_the_condition_of_its_verdict_began() -> None:
     watched = Watched(rule("trouble", for_ms=10_000), s=100)
 
