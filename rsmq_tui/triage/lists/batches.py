@@ -66,6 +66,19 @@ def _where(inverse: ListBatch) -> _Where:
     return inverse.names, inverse.queue, area_of(inverse.befores[0].id)
 
 
+# Where items are: the names of the keys, the queue, and whether they are in it or in processing.
+_Where = tuple[ListNames, str, Area]
+# How many bytes the items that are searched by their bodies may have in memory, what each takes besides its bytes, and
+# how often a list is read that changes too fast to read all of it.
+_SEARCHED_BYTES = 200_000_000
+_ITEM_WEIGHT = 300
+_SEARCHES = 3
+
+
+def _where(inverse: ListBatch) -> _Where:
+    return inverse.names, inverse.queue, area_of(inverse.befores[0].id)
+
+
 class ListUndo(BatchUndo):
     """Undoes the batches of one change of list queues, from the last to the first."""
 
