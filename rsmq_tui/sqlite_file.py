@@ -1,6 +1,7 @@
 """SQLite files that several processes share: ``SqliteFile``."""
 
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -12,6 +13,9 @@ from typing import ClassVar
 _OPENING_S, _OPENING_WAIT_S = 10.0, 0.02
 # How long to wait while another program has locked the file.
 BUSY_WAIT_S = 5.0
+
+# What SQLite needs at least for its files beside the database.
+_ROOM_BYTES = 64 * 1024
 
 _MOVE_AWAY = "move it away to start a new one"
 # SQLite's primary result codes -> a reason for people.
@@ -135,10 +139,20 @@ class SqliteFile:
         reason = str(error)
         if isinstance(error, sqlite3.Error):
             # Errors of the sqlite3 module itself, such as for a closed file, have no code.
-            reason = _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, reason)
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_IOERR and self._has_no_room():
+                # SQLite does not say so of its files beside the database.
+                code = sqlite3.SQLITE_FULL
+            reason = _REASONS.get(code, reason)
         elif isinstance(error, OSError):
             reason = error.strerror or type(error).__name__
         return self.error_type(f"the {self.what} {self.path} cannot be used: {reason}")
+
+    def _has_no_room(self) -> bool:
+        try:
+            return shutil.disk_usage(self.path.parent).free < _ROOM_BYTES
+        except OSError:
+            return False
 
     def _prepare_file(self) -> None:
         # SQLite's timeout does not apply when several programs create a new file at the same time.

@@ -35,6 +35,12 @@ class NoListError(TriageError):
     """A list does not exist, and is not watched by its key."""
 
 
+def no_queue(*queues: str) -> str:
+    """Say that queues do not exist."""
+    names = ", ".join(printable(queue) for queue in queues)
+    return f"queue {names} does not exist" if len(queues) == 1 else f"queues {names} do not exist"
+
+
 # The errors that preparing or running a change can raise; any other error is a defect.
 EXPECTED: tuple[type[Exception], ...] = (TriageError, RsmqError, JournalError, PeekError, *SERVER_ERRORS)
 

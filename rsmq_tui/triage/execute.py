@@ -15,7 +15,7 @@ from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
-from rsmq_tui.triage.errors import EXPECTED, explain, explained
+from rsmq_tui.triage.errors import EXPECTED, TriageError, explain, explained, no_queue
 from rsmq_tui.triage.journal import DamagedError, Journal
 from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
 from rsmq_tui.triage.scope import Preview
@@ -398,9 +398,11 @@ class ChangeRunner:
         """Carry out a batch; if the reply is lost, settle it."""
         try:
             return await self._editor.apply(entry.batch, entry.token)
-        except _REFUSALS:
+        except _REFUSALS as error:
             self._is_refused = True
             self._record_not_carried_out([entry])
+            if isinstance(error, RsmqError) and error.code == "queueNotFound":
+                raise TriageError(no_queue(getattr(entry.batch, "target", None) or entry.batch.queue)) from error
             raise
         except SERVER_ERRORS:
             unknown = entry.batch.size if entry.counted else 0

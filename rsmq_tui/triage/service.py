@@ -241,6 +241,14 @@ class ChangeService:
                 return []
             return await self._recover(await self._open())
 
+    async def settle_abandoned(self) -> bool:
+        """Settle the changes on this server that no program is making any more; return whether there were any."""
+        if self.read_only:
+            return False
+        with explained():
+            journal = await self._open()
+            return bool(await asyncio.to_thread(journal.unfinished, self.server) and await self._recover(journal))
+
     async def aclose(self) -> None:
         """Close the connections and the journal."""
         await self._backend.aclose()

@@ -23,6 +23,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.change import Change, Entry, Step
+from rsmq_tui.triage.errors import no_queue
 from rsmq_tui.triage.journal import DamagedError, Journal
 from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
 
@@ -146,6 +147,14 @@ class BatchUndo(ABC):
         """Return the queue that a batch created, which the undo removes, or None."""
         return None
 
+    def recreated(self, entry: Entry) -> str | None:
+        """Return the queue that a batch deleted, which the undo creates again, or None."""
+        return None
+
+    async def missing(self, editor: EditExecutor, entry: Entry) -> str | None:
+        """Return the queue to which the undo of a batch puts messages, if it does not exist; else None."""
+        return None
+
     async def unchanged(self, editor: EditExecutor, entry: Entry) -> tuple[int, int]:
         """Read what is left of a batch; return how many messages that is, and how many are as the change left them.
 
@@ -158,7 +167,8 @@ class LeftToUndo(NamedTuple):
     """What is left to undo of a change: numbers of messages or queues, and the queues that it created.
 
     ``counted`` are those that the change counted, ``auxiliary`` the others. ``taken`` and ``put`` are messages of which
-    it is unknown whether the change, or another client, has taken them away or put them there.
+    it is unknown whether the change, or another client, has taken them away or put them there. ``recreated`` are the
+    queues that the change deleted.
     """
 
     counted: int
@@ -166,6 +176,7 @@ class LeftToUndo(NamedTuple):
     taken: int
     put: int
     created: tuple[str, ...]
+    recreated: tuple[str, ...] = ()
 
     @property
     def unsettled(self) -> int:
@@ -178,11 +189,15 @@ class LeftToUndo(NamedTuple):
 
 
 class UndoOutlook(NamedTuple):
-    """What an undo would do now: of the first ``examined`` messages, ``unchanged`` are as the change left them."""
+    """What an undo would do now: of the first ``examined`` messages, ``unchanged`` are as the change left them.
+
+    ``missing`` are queues that the undo needs for these, and that do not exist.
+    """
 
     left: LeftToUndo
     examined: int
     unchanged: int
+    missing: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
@@ -190,6 +205,8 @@ class UndoOutlook(NamedTuple):
         planned, left_out = self.left.planned(unsettled=False), self.examined - self.unchanged
         if not planned:
             return "nothing is left to undo" + (", or it is not certain" if self.left.unsettled else "")
+        if self.missing:
+            return f"not possible now: {no_queue(*self.missing)}"
         if not self.examined:
             return f"applies to {count(planned)} at most; what has changed since is skipped"
         skipped = (
@@ -284,10 +301,14 @@ async def undo_outlook(editor: EditExecutor, journal: Journal, change: int, part
     undos = await asyncio.to_thread(Undos, journal, change, part)
     left, first = await asyncio.to_thread(_left_and_first, undos)
     examined = unchanged = 0
+    missing: dict[str, None] = {}
     for entry in first:
-        looked_at, same = await undos.of(entry).unchanged(editor, entry)
+        undo = undos.of(entry)
+        looked_at, same = await undo.unchanged(editor, entry)
         examined, unchanged = examined + looked_at, unchanged + same
-    return UndoOutlook(left, examined, unchanged)
+        if (queue := await undo.missing(editor, entry)) is not None and queue not in left.recreated:
+            missing[queue] = None
+    return UndoOutlook(left, examined, unchanged, tuple(missing))
 
 
 def removal_notes(left: LeftToUndo) -> list[str]:
@@ -429,12 +450,15 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
     """Return what is left to undo, and the first batches of it, of about ``_EXAMINED_MAX`` messages."""
     counted = auxiliary = taken = put = 0
     created: list[str] = []
+    recreated: list[str] = []
     first: list[Entry] = []
     for entry in undos.entries():
         undo = undos.of(entry)
         done = undo.still_done(entry).count(Outcome.DONE)
         if done and (queue := undo.created(entry)) is not None:
             created.append(queue)
+        if done and (queue := undo.recreated(entry)) is not None:
+            recreated.append(queue)
         if undo.is_unsettled(entry):
             taken, put = (taken + done, put) if entry.batch.takes_away else (taken, put + done)
         elif entry.counted:
@@ -443,7 +467,7 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
             counted += done
         else:
             auxiliary += done
-    return LeftToUndo(counted, auxiliary, taken, put, tuple(created)), first
+    return LeftToUndo(counted, auxiliary, taken, put, tuple(created), tuple(recreated)), first
 
 
 def _key(edit: Edit) -> _EditKey:

@@ -6,13 +6,14 @@ from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.triage.actions import Redo, Undo
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import TriageError, no_queue
 from rsmq_tui.triage.journal import Journal, damage_words
 from rsmq_tui.triage.journal_db import JournalError
 from rsmq_tui.triage.part import Chosen, PartScope, Selected, select_part
 from rsmq_tui.triage.scope import Matching, Named, Preview, ScanCallback
 from rsmq_tui.triage.undo import (
     LeftToUndo,
+    UndoOutlook,
     bodies_of_undo,
     effect_of,
     left_to_undo,
@@ -99,7 +100,7 @@ async def preview_of_undo(
     is_other_server = None not in (run_id, change.run_id) and run_id != change.run_id
     notes = [
         _LEFT_ALONE,
-        *([f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []),
+        *_outlook_notes(outlook, unsettled=unsettled),
         *(() if is_redo else notes_of_undo(original)),
         *(await asyncio.to_thread(_damage_notes, journal, number) if asked is None else ()),
         *removal_notes(left),
@@ -132,6 +133,13 @@ async def preview_of_undo(
         elsewhere=0 if selected is None else selected.missing,
         scope=Named(scope.ids) if isinstance(scope, Chosen) else scope,
     )
+
+
+def _outlook_notes(outlook: UndoOutlook, *, unsettled: bool) -> list[str]:
+    if outlook.missing:
+        no_such = no_queue(*outlook.missing)
+        return [f"{no_such[0].upper()}{no_such[1:]}; what belongs there cannot be undone without."]
+    return [f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []
 
 
 def _damage_notes(journal: Journal, change: int) -> list[str]:

@@ -361,6 +361,17 @@ async def test_what_is_no_journal_is_refused_and_left_as_it_is(
     assert _bytes_of(path) == bytes_before
 
 
+async def test_a_journal_whose_disk_is_full_is_told(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # SQLite reports an I/O error if it cannot create the files beside the database.
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    with closing(Journal(written)) as journal:
+        assert str(journal.file.error(error)).endswith(" cannot be used: disk I/O error")
+        usage = shutil.disk_usage(written.parent)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+        assert str(journal.file.error(error)).endswith(" cannot be used: the disk is full")
+
+
 async def test_a_locked_journal_is_told(
     written: Path, later: ChangeService, client: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

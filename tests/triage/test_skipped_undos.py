@@ -9,8 +9,8 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import Action, Copy, Move, Push
-from rsmq_tui.triage.change import State
+from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Push
+from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -49,11 +49,15 @@ def disturb(client: Redis) -> None:
         client.sadd("rsmq:QUEUES", queue)
 
 
-def state_of(folder: Path, change: int | None) -> State:
+def change_of(folder: Path, change: int | None) -> Change:
     with closing(Journal(folder / "journal.sqlite")) as journal:
         found = journal.change(change or 0)
     assert found is not None
-    return found.state
+    return found
+
+
+def state_of(folder: Path, change: int | None) -> State:
+    return change_of(folder, change).state
 
 
 @pytest.mark.parametrize("name", ACTIONS)
@@ -70,7 +74,8 @@ async def test_a_change_of_which_nothing_was_put_back_can_be_undone_later(
 
     assert (skipped.stopped, skipped.tally.done) == (None, 0)
     reasons = {*skipped.tally.skipped, *skipped.tally.failed}
-    assert reasons <= {"gone meanwhile", "received or changed meanwhile", "its id is already in use there"}
+    of_messages = {"gone meanwhile", "received or changed meanwhile", "its id is already in use there"}
+    assert reasons <= of_messages | {"the queue was created again by others", "the queue was changed or removed since"}
     assert skipped.tally.handled == skipped.tally.planned > 0
     assert state_of(folder, report.change) is State.DONE
     restore()
@@ -123,3 +128,45 @@ async def test_a_change_of_lists_of_which_nothing_was_put_back_can_be_undone_lat
     assert kept(client) == before
     assert state_of(folder, report.change) is State.UNDONE
     await lists.aclose()
+
+
+NO_QUEUE = "Queue a does not exist; what belongs there cannot be undone without."
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Delete(queue="a"),
+        Hide(queue="a", seconds=60),
+        Move(queue="a", target="b"),
+        Move(queue="a", target="list:jobs"),
+        Copy(queue="b", target="a"),
+    ],
+    ids=lambda action: f"{action.name} to {action.to}",
+)
+async def test_an_undo_into_a_queue_that_is_gone_says_so_before(
+    triage: ChangeService, client: Redis, folder: Path, action: Action
+) -> None:
+    queues = Rsmq(client)
+    for name in ("a", "b"):
+        queues.create_queue(name)
+    queues.send_messages(action.queue, ["one", "two", "three"])
+    report = await done(triage, action)
+    client.delete("rsmq:a", "rsmq:a:Q")
+    preview, change = await triage.preview_undo(), change_of(folder, report.change)
+    if isinstance(action, Copy):
+        # What was put there is gone with it: nothing else is needed.
+        assert (NO_QUEUE in preview.notes, (await triage.run(preview).to_end()).stopped) == (False, None)
+        return
+    assert NO_QUEUE in preview.notes
+    assert (await triage.undo_outlook(change)).words == "not possible now: queue a does not exist"
+    refused = await triage.run(preview).to_end()
+    assert (refused.stopped, refused.tally.done, refused.change) == ("queue a does not exist", 0, None)
+
+
+async def test_a_queue_that_the_undo_creates_again_is_not_missing(triage: ChangeService, client: Redis) -> None:
+    fill(client)
+    await done(triage, DeleteQueue(queue="a"))
+    preview = await triage.preview_undo()
+    assert not any("does not exist" in note for note in preview.notes)
+    assert (await triage.run(preview).to_end()).tally.skipped.total() == 0

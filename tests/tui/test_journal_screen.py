@@ -3,11 +3,13 @@
 import sqlite3
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.triage.actions import Send
+from rsmq_tui.triage.actions import Delete, Send
+from rsmq_tui.triage.change import State
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes import journal
 from rsmq_tui.tui.changes.journal import JournalScreen
@@ -172,6 +174,29 @@ async def test_the_cursor_stays_on_its_change_when_another_program_makes_one(ord
             await until(pilot, partial(_has_rows, screen, changes), "the new change is listed")
             assert screen.table.cursor_index == 1
             assert screen.table.cursor_row == before
+    await other.aclose()
+
+
+async def test_a_change_whose_program_was_killed_is_settled(orders: Orders) -> None:
+    orders.queues.send_messages("other", ["x"] * 9_000)
+    other = ChangeService(orders.url, "rsmq", orders.folder)
+    async with orders.dashboard() as pilot:
+        steps: Any = aiter(other.run(await other.preview(Delete(queue="other"))))
+        await anext(steps)
+        screen = await _journal(pilot, 1)
+        await says(pilot, "it is running")
+        assert [change.state for change in screen.table.rows] == [State.RUNNING]
+        await steps.aclose()
+        await until(pilot, lambda: screen.table.rows[0].state is State.INTERRUPTED, "it is found to be interrupted")
+        done = 9_000 - orders.depth("other")
+        assert 0 < done < 9_000
+        await says(pilot, f"deleted {done:,} of 9,000")
+        await says(pilot, f"applies to {done:,}" if done <= 1_000 else f"applies to {done:,} at most")
+        await pilot.press("u")
+        await asked(pilot, f"put back {done:,} messages that were deleted")
+        await say_yes(pilot)
+        await made(pilot)
+        assert orders.depth("other") == 9_000
     await other.aclose()
 
 

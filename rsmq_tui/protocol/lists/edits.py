@@ -121,7 +121,7 @@ class ListBatch:
     @property
     def puts_in_list(self) -> bool:
         """True if its items come to a list, where they cannot be told from equal items of others."""
-        _, ns = self._target
+        _, ns = self.destination
         return self.kind in (ListKind.PUT, ListKind.MOVE) and ns is None
 
     def operation(self, keys: Keys | None, marker: bytes) -> Operation[str]:
@@ -137,7 +137,7 @@ class ListBatch:
             for after in self.afters:
                 arguments += (after.rc or b"", after.score if after.rc else b"")
         elif self.kind is not ListKind.REMOVE:
-            target, target_keys = self._side(*self._target, self.afters)
+            target, target_keys = self._side(*self.destination, self.afters)
             arguments += self._to_rsmq() if target == "rsmq" else self._to_list()
         script = EDIT_LISTS[source, target]
         return Operation(script, (*source_keys, *target_keys, marker), tuple(arguments), self.read)
@@ -167,7 +167,7 @@ class ListBatch:
         kind = _INVERSE[self.kind]
         if self.kind is ListKind.PUT:
             return replace(self, kind=kind, edits=edits, sent=-self.sent)
-        queue, ns = self._target
+        queue, ns = self.destination
         target, target_ns = (self.queue, self.ns) if self.target is not None else (None, None)
         return ListBatch(kind, queue, edits, self.names, target, ns, target_ns, -self.sent, first=True)
 
@@ -178,7 +178,8 @@ class ListBatch:
         return "".join(letters) if Outcome.DONE in letters else ""
 
     @property
-    def _target(self) -> tuple[str, str | None]:
+    def destination(self) -> tuple[str, str | None]:
+        """The queue to which its items go, or in which they stay, and its namespace, None for a list."""
         return (self.queue, self.ns) if self.target is None else (self.target, self.target_ns)
 
     def _side(self, queue: str, ns: str | None, messages: Sequence[RawMessage]) -> tuple[str, tuple[bytes, bytes]]:

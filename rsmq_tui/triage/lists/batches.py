@@ -18,7 +18,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
-from rsmq_tui.triage.rsmq.batches import bodies_now
+from rsmq_tui.triage.rsmq.batches import bodies_now, exists
 from rsmq_tui.triage.undo import BatchUndo
 
 
@@ -51,19 +51,6 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
         sent=int(row["sent"]),
         first=is_first,
     )
-
-
-# Where items are: the names of the keys, the queue, and whether they are in it or in processing.
-_Where = tuple[ListNames, str, Area]
-# How many bytes the items that are searched by their bodies may have in memory, what each takes besides its bytes, and
-# how often a list is read that changes too fast to read all of it.
-_SEARCHED_BYTES = 200_000_000
-_ITEM_WEIGHT = 300
-_SEARCHES = 3
-
-
-def _where(inverse: ListBatch) -> _Where:
-    return inverse.names, inverse.queue, area_of(inverse.befores[0].id)
 
 
 # Where items are: the names of the keys, the queue, and whether they are in it or in processing.
@@ -149,6 +136,15 @@ class ListUndo(BatchUndo):
             if weight > _SEARCHED_BYTES:
                 return None
         return wanted
+
+    async def missing(self, editor: EditExecutor, entry: Entry) -> str | None:
+        """Return the RSMQ queue to which messages go, if it does not exist."""
+        left = await self.left(entry)
+        inverse = entry.batch.inverse(left) if isinstance(entry.batch, ListBatch) and left else None
+        if inverse is None or inverse.kind not in (ListKind.PUT, ListKind.MOVE):
+            return None
+        queue, ns = inverse.destination
+        return None if ns is None or await exists(editor, queue, ns) else queue
 
     async def steps(self, editor: EditExecutor, entry: Entry) -> AsyncGenerator[Step, None]:
         """Yield the inverse of what is left of a batch."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from rsmq_tui.monitor.text import plural, printable
-from rsmq_tui.protocol import RawMessage, leading_int
+from rsmq_tui.protocol import RawMessage, RsmqError, leading_int
 from rsmq_tui.protocol.editing import Batch, EditExecutor
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
@@ -20,7 +20,7 @@ from rsmq_tui.protocol.rsmq.edits import (
 )
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
-from rsmq_tui.triage.change import Entry, Step
+from rsmq_tui.triage.change import OF_QUEUE, Entry, Step
 from rsmq_tui.triage.rsmq.plan import removal_of
 from rsmq_tui.triage.undo import BatchUndo
 
@@ -75,7 +75,8 @@ class RsmqUndo(BatchUndo):
         if isinstance(inverse, FieldBatch):
             # A queue must exist before its messages, and be empty before it is deleted.
             heard: list[str] = []
-            yield Step(inverse, alone=True, heard=heard.append)
+            left = f"{OF_QUEUE}{'created again by others' if _creates_queue(inverse) else 'changed or removed since'}"
+            yield Step(inverse, alone=True, heard=heard.append, left=left)
             if heard and _removes_queue(inverse):
                 yield Step(note=await _removal_note(queues, inverse.queue, was_done=heard == [Outcome.DONE]))
         elif isinstance(inverse, MessageBatch) and inverse.kind is EditKind.REMOVE:
@@ -97,6 +98,20 @@ class RsmqUndo(BatchUndo):
         left = [edit.before for edit in inverse.edits]
         return len(ids), sum(map(_is_as_left, left, found))
 
+    def recreated(self, entry: Entry) -> str | None:
+        """Return the queue that a batch deleted, or None."""
+        inverse = entry.batch.inverse(self.still_done(entry)) if isinstance(entry.batch, FieldBatch) else None
+        return inverse.queue if isinstance(inverse, FieldBatch) and _creates_queue(inverse) else None
+
+    async def missing(self, editor: EditExecutor, entry: Entry) -> str | None:
+        """Return the queue to which messages go, or in which they stay, if it must exist and does not."""
+        outcome = await self.left(entry)
+        inverse = entry.batch.inverse(outcome) if outcome else None
+        if not isinstance(inverse, MessageBatch) or inverse.kind is EditKind.REMOVE or not inverse.must_exist:
+            return None
+        queue = inverse.target or inverse.queue
+        return None if await exists(editor, queue, editor.ns) else queue
+
     def undid(self, undo: Entry) -> list[Edit]:
         """Return the edits that count as undone: if the outcome was inferred, all of them.
 
@@ -115,6 +130,14 @@ class RsmqUndo(BatchUndo):
         """Return the queue that a batch created, or None."""
         inverse = entry.batch.inverse(self.still_done(entry)) if isinstance(entry.batch, FieldBatch) else None
         return inverse.queue if isinstance(inverse, FieldBatch) and _removes_queue(inverse) else None
+
+
+async def exists(editor: EditExecutor, queue: str, ns: str) -> bool:
+    """Return whether an RSMQ queue exists."""
+    try:
+        return (await RsmqEditor.sharing(editor, ns).fields(queue)).exists
+    except RsmqError:
+        return False
 
 
 async def bodies_now(
@@ -140,6 +163,10 @@ def _is_as_left(left: RawMessage | None, now: RawMessage | None) -> bool:
     if left is None or now is None:
         return left is now
     return float(left.score) == float(now.score) and leading_int(left.rc) == leading_int(now.rc)
+
+
+def _creates_queue(inverse: FieldBatch) -> bool:
+    return any(name == b"vt" and before is None for name, before, _ in inverse.fields)
 
 
 def _removes_queue(inverse: FieldBatch) -> bool:

@@ -124,6 +124,7 @@ class JournalScreen(DashboardScreen):
         self._problem: str | None = None
         self._read_at: object = ()
         self._outlook: _Outlook | None = None
+        self._is_settling = False
 
     def on_mount(self) -> None:
         """Focus the table, and follow the journal."""
@@ -160,6 +161,8 @@ class JournalScreen(DashboardScreen):
         if servers and (version := servers[0].triage.journal_version) != self._read_at:
             self._read_at = version
             self._read(servers[0])
+        elif any(change.state is State.RUNNING for change in self._changes) and not self._is_settling:
+            self._settle()
 
     @work(group="journal", exclusive=True)
     async def _read(self, server: WatchedServer) -> None:
@@ -168,6 +171,22 @@ class JournalScreen(DashboardScreen):
         except TriageError as error:
             self._problem = str(error)
         self._show()
+
+    @work(group="settle")
+    async def _settle(self) -> None:
+        """Settle changes whose program has ended without doing so; the journal then has news."""
+        self._is_settling = True
+        running = {change.server for change in self._changes if change.state is State.RUNNING}
+        try:
+            for server in self._servers:
+                if server.can_change and server.triage.server in running:
+                    running.remove(server.triage.server)
+                    await server.triage.settle_abandoned()
+        except TriageError as error:
+            self._problem = str(error)
+            self._show()
+        finally:
+            self._is_settling = False
 
     def _show(self) -> None:
         if not self.is_mounted:
@@ -228,7 +247,10 @@ class JournalScreen(DashboardScreen):
         if change.state is State.UNDONE:
             return self._undone_words(change)
         if not change.can_be_undone:
-            return "nothing was done" if change.state is not State.RUNNING else "it is running"
+            if change.state is not State.RUNNING:
+                return "nothing was done"
+            is_ours = self._server_of(change) is not None
+            return "it is running" if is_ours else f"it is running, or interrupted: {change.server} is not changed here"
         server = self._server_of(change)
         if server is None:
             return f"{change.server} cannot be changed here"
