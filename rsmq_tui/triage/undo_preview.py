@@ -56,7 +56,9 @@ def change_to_undo(journal: Journal, server: str, number: int, *, unsettled: boo
     # The certain part may have been undone already, and the unsettled part is left.
     is_rest = unsettled and found.unsure and found.state is State.UNDONE
     if found.state is State.UNDONE and not is_rest:
-        raise JournalError(f"change {number} was already undone")
+        left = found.done - found.was_undone
+        less = f", except for {count(left)} of {count(found.done)} that were skipped or failed" if left > 0 else ""
+        raise JournalError(f"change {number} was already undone{less}")
     if not (found.can_be_undone or is_rest):
         raise JournalError(f"change {number} cannot be undone: it is {found.state}, with {found.done:,} done")
     return found
@@ -137,8 +139,9 @@ async def preview_of_undo(
 
 def _outlook_notes(outlook: UndoOutlook, *, unsettled: bool) -> list[str]:
     if outlook.missing:
-        no_such = no_queue(*outlook.missing)
-        return [f"{no_such[0].upper()}{no_such[1:]}; what belongs there cannot be undone without."]
+        no_such, is_one = no_queue(*outlook.missing), len(outlook.missing) == 1
+        before = f"before {'it is' if is_one else 'they are'} created, nothing is undone there"
+        return [f"{no_such[0].upper()}{no_such[1:]}: {before}."]
     return [f"Now it {outlook.words}."] if outlook.examined > outlook.unchanged and not unsettled else []
 
 

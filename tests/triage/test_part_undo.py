@@ -245,6 +245,17 @@ async def test_what_changed_since_is_skipped_and_can_be_undone_later(
     assert (await triage.preview_undo(scope=Named(tuple(ids[:3])))).count == 1
 
 
+async def test_what_an_undo_has_skipped_is_told_to_who_undoes_again(
+    triage: ChangeService, queues: Rsmq, ids: list[str]
+) -> None:
+    await done(triage, actions.Move(queue="q", target="other"))
+    queues.delete_messages("other", ids[:3])
+    assert (await undone(triage)).tally.skipped.total() == 3
+    words = "change 1 was already undone, except for 3 of 1,300 that were skipped or failed"
+    with pytest.raises(TriageError, match=words):
+        await triage.preview_undo(1)
+
+
 async def test_the_undo_of_a_rest_that_is_gone_ends_the_change(
     triage: ChangeService, queues: Rsmq, folder: Path, ids: list[str]
 ) -> None:

@@ -130,7 +130,7 @@ async def test_a_change_of_lists_of_which_nothing_was_put_back_can_be_undone_lat
     await lists.aclose()
 
 
-NO_QUEUE = "Queue a does not exist; what belongs there cannot be undone without."
+NO_QUEUE = "Queue a does not exist: before it is created, nothing is undone there."
 
 
 @pytest.mark.parametrize(
