@@ -291,6 +291,7 @@ class ChangeService:
                 action.change,
                 unsettled=action.unsettled,
                 part=action.part,
+                planned=preview.count,
                 was_undone=action.was_undone,
             )
         else:

@@ -250,18 +250,21 @@ async def prepare_undo(
     *,
     unsettled: bool = False,
     part: Part | None = None,
+    planned: int = 0,
     was_undone: int | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Yield the inverse of a change, or of a part of it; that of unsettled batches only with ``unsettled``.
 
-    If more than ``was_undone`` messages were undone by now, the others are excluded as undone meanwhile. Raises what
-    the editor and the journal raise.
+    If more than ``was_undone`` messages were undone by now, those of ``planned`` that are no longer left count as
+    undone meanwhile. Raises what the editor and the journal raise.
     """
     undos = await asyncio.to_thread(Undos, journal, change, part)
     if part is None and was_undone is not None:
         found = await asyncio.to_thread(journal.change, change)
+        # To find out how many these are, all batches are read.
         if found is not None and found.was_undone > was_undone:
-            yield _undone_meanwhile(found.was_undone - was_undone)
+            still = await asyncio.to_thread(_left, undos)
+            yield _undone_meanwhile(max(0, planned - still.planned(unsettled=unsettled)))
     is_rest = await asyncio.to_thread(_is_rest, undos)
     entries = undos.entries(newest_first=True)
     kind: str | None = None

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
+from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.list_doing import A, lay, list_changes, read
 
@@ -34,6 +36,29 @@ async def test_an_undo_is_refused_while_another_one_of_the_same_change_runs(
     assert read(client, names, A) == ITEMS
     for desk in (first, second):
         await desk.aclose()
+
+
+async def test_what_was_left_when_it_was_previewed_is_what_is_undone_meanwhile(
+    client: Redis, redis_url: str, folder: Path, triage: ChangeService
+) -> None:
+    queues, other = Rsmq(client), ChangeService(redis_url, "rsmq", folder)
+    queues.create_queue("q")
+    queues.send_messages("q", ["x"] * 9_000)
+    await done(triage, Delete(queue="q"))
+    running = aiter(triage.run(await triage.preview_undo(1)))
+    # The outcomes of a group of batches are written with the next one, that of the change at its end.
+    for _ in range(2):
+        await anext(running)
+    preview = await other.preview_undo(1)
+    async for _ in running:
+        pass
+
+    report = await other.run(preview).to_end()
+
+    assert 0 < preview.count < 9_000
+    assert (report.tally.done, report.tally.skipped) == (0, {"undone meanwhile": preview.count})
+    assert client.zcard("rsmq:q") == 9_000
+    await other.aclose()
 
 
 async def test_two_undos_at_once_put_items_back_once(client: Redis, redis_url: str, folder: Path) -> None:
