@@ -74,6 +74,7 @@ class Ask:
     number: int | None = None
     units: int = 0
     previewed: int = 0
+    is_previewed: bool = False
     is_reported: bool = False
     seen: dict[Place, set[tuple[float, bytes | None]]] = field(default_factory=dict)
     seen_ms: int = 0
@@ -112,15 +113,19 @@ class Ask:
         return {place for place, (found, left) in messages if found is not None and left is None}
 
     def look(self, state: State, at_ms: int) -> None:
-        """Add what lies there now to what the preview may have seen."""
+        """Add what lies there now to what the preview, and fields and leases to what the change, may have seen."""
+        bodies = {place: message.body for place, message in state.messages.items() if message.body is not None}
+        # Of a message that was sent while its queue is being deleted, the change knows the body as a field.
+        for place, value in (state.fields | bodies).items():
+            self.fields.setdefault(place, set()).add(value)
+        for member, deadline_ms in state.leases.items():
+            self.leases.setdefault(member, set()).add(deadline_ms)
+        if self.is_previewed:
+            return
         self.seen_ms = max(self.seen_ms, at_ms)
         for place, message in state.messages.items():
             self.seen.setdefault(place, set()).add((message.score, message.rc))
             self.bodies[place] = message.body
-        for place, value in state.fields.items():
-            self.fields.setdefault(place, set()).add(value)
-        for member, deadline_ms in state.leases.items():
-            self.leases.setdefault(member, set()).add(deadline_ms)
         self.items |= Counter((key, item) for key, items in state.lists.items() for item in items)
 
 

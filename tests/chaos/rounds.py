@@ -343,7 +343,7 @@ class Round:
         else:
             self.world.looking.append(ask)
         preview = await service.preview(action, scope)
-        self.world.looking = [other for other in self.world.looking if other is not ask]
+        ask.is_previewed = True
         await self._makes(operator, service, preview, ask)
 
     async def _undoes(

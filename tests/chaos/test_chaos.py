@@ -104,6 +104,20 @@ def test_a_queue_whose_deletion_was_lost_with_all_data_may_come_back(is_lost: bo
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
+def test_the_body_of_a_message_that_was_sent_during_a_lost_deletion_may_come_back(is_lost: bool) -> None:
+    gone = State({}, {}, frozenset(), dict.fromkeys(LISTS, ()), {})
+    ask = Ask("operator 1", DeleteQueue(queue="b"), "every", is_previewed=True)
+    ask.look(gone._replace(messages={("b", b"id"): Message(1.0, b"x", None, None)}), 0)
+    ask.is_lost = is_lost
+    assert not ask.seen
+    undo = Ask("operator 1", Undo(queue="b", change=1, summary=""), "every", ask)
+
+    found = broken_by(undo, gone, gone._replace(fields={("b", b"id"): b"x"}), 0)
+
+    assert (found is None) is is_lost
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
 def test_a_field_whose_change_was_lost_may_be_changed_again(is_lost: bool) -> None:
     found = State({}, {("b", b"vt"): b"30"}, frozenset([b"b"]), dict.fromkeys(LISTS, ()), {})
     left = found._replace(fields={("b", b"vt"): b"5"})
