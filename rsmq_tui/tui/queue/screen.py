@@ -375,7 +375,8 @@ class QueueScreen(ActingScreen):
     def tell_change(self, status: ChangeStatus | None) -> None:
         """Show the progress or outcome of a change; the next message is then under the cursor."""
         super().tell_change(status)
-        if status is not None and status.is_running and self.asked is not None:
+        is_begun = status is not None and status.is_running and not status.handled
+        if is_begun and self.asked is not None:
             self.messages.stay(self.asked)
 
     def _follow_change(self, status: ChangeStatus) -> None:

@@ -265,7 +265,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             self.post_message(self.Moved())
 
     def _follow(self, keys: Sequence[str]) -> None:
-        """Keep the cursor on its row and that row at its line on the screen; keep the index if it is gone or left."""
+        """Keep the cursor on its row and that row at its line on the screen; if it is gone, keep the index."""
         self.keys = keys
         if self._cursor_key is None:
             self._cursor = 0
