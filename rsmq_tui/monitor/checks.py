@@ -20,7 +20,7 @@ from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, size
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason, waited
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
@@ -566,11 +566,11 @@ class _ListCheck(_Idle):
         rows = self.reader.rows
         index = await rows.index()
         self.checked.at_ms = index.at_ms
-        sampler = Sampler(self.thresholds, "", list_trackers(self.age))
-        sampler.begin(index.at_ms, index.names)
+        tracker = PlaceTracker(self.thresholds, "", list_trackers(self.age))
+        tracker.begin(index.at_ms, index.names)
         self.rows.update(await rows.rows(index.at_ms))
-        sampler.add_rows(range(len(index.names)), [self.rows[name] for name in index.names])
-        return sampler.finish()[0]
+        tracker.add_rows(range(len(index.names)), [self.rows[name] for name in index.names])
+        return tracker.finish()[0]
 
     def _judge_leases(self, queue: QueueState) -> None:
         """Find leases past their deadline: more than the limit, or for so long that no reaper can be running."""

@@ -25,7 +25,7 @@ from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.poller import ReaderPolling, Waiters, refusal
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import (
     PREVIEW_BYTES,
@@ -154,9 +154,9 @@ class ListPoller(ReaderPolling[ListReader]):
     ) -> None:
         first = Snapshot(0, reader.label, LISTS_NS, interval_s=interval_s, place=place)
         thresholds = thresholds or Thresholds()
-        sampler = Sampler(thresholds, place, list_trackers(age))
+        tracker = PlaceTracker(thresholds, place, list_trackers(age))
         super().__init__(
-            reader, sampler, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
+            reader, tracker, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
         )
         self._age = age
         self._search_every_s = search_every_s
@@ -286,13 +286,13 @@ class ListPoller(ReaderPolling[ListReader]):
         index = await self.reader.rows.index()
         meter.heard()
         await self._read_info(index.at_ms)
-        await self._begin_poll(self._sampler, index)
+        await self._begin_poll(self._tracker, index)
         async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
             async for positions, rows in coming:
-                await self._add_rows(self._sampler, positions, rows)
-        queues, totals = self._end_poll(self._sampler, index.at_ms)
+                await self._add_rows(self._tracker, positions, rows)
+        queues, totals = self._end_poll(self._tracker, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
-        sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
+        sampled = {"trend": self._tracker.trend, "changes": self._tracker.changes}
         return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
 
     async def _begin_search(self) -> None:

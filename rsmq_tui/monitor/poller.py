@@ -24,7 +24,7 @@ from rsmq_tui.monitor.messages.peek import (
 from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
@@ -239,28 +239,28 @@ class Polling(Source, ABC):
     async def _read(self) -> Snapshot:
         """Read a snapshot; raises the errors of the server."""
 
-    async def _begin_poll(self, sampler: Sampler, index: Index) -> None:
+    async def _begin_poll(self, tracker: PlaceTracker, index: Index) -> None:
         """Start a poll of these queues: the first one continues an earlier run."""
         at_ms = index.at_ms
-        sampler.trend.is_charted = self.is_charted
+        tracker.trend.is_charted = self.is_charted
         if self._failures:
-            sampler.resume(at_ms)
+            tracker.resume(at_ms)
         if self._memory is not None:
-            await self._memory.restore(sampler, at_ms)
-        sampler.begin(at_ms, index.names, self._growth.limit)
+            await self._memory.restore(tracker, at_ms)
+        tracker.begin(at_ms, index.names, self._growth.limit)
 
-    async def _add_rows(self, sampler: Sampler, positions: Sequence[int], rows: Sequence[Row]) -> None:
+    async def _add_rows(self, tracker: PlaceTracker, positions: Sequence[int], rows: Sequence[Row]) -> None:
         """Process the rows of the queues at these positions of the index."""
         # After the rows were read: what changed them is in the journal by then.
         if self.own_changes is not None:
-            sampler.note_own_change(await self.own_changes(self._last.server, self._last.ns))
-        sampler.add_rows(positions, rows)
+            tracker.note_own_change(await self.own_changes(self._last.server, self._last.ns))
+        tracker.add_rows(positions, rows)
 
-    def _end_poll(self, sampler: Sampler, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
+    def _end_poll(self, tracker: PlaceTracker, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
-        found = sampler.finish()
+        found = tracker.finish()
         if self._memory is not None:
-            self._memory.keep(sampler, at_ms)
+            self._memory.keep(tracker, at_ms)
         return found
 
     def _start_meter(self, traffic: Traffic) -> "Meter":
@@ -339,10 +339,10 @@ ReaderT = TypeVar("ReaderT", bound="RsmqReader | ListReader")
 class ReaderPolling(Polling, Generic[ReaderT]):
     """Polls by a ``reader``, which is closed with it, and answers questions about its server."""
 
-    def __init__(self, reader: ReaderT, sampler: Sampler, first: Snapshot, **options: Any) -> None:
+    def __init__(self, reader: ReaderT, tracker: PlaceTracker, first: Snapshot, **options: Any) -> None:
         super().__init__(first, **options)
         self.reader = reader
-        self._sampler = sampler
+        self._tracker = tracker
         self._replaced = 0
         # Another poller may have used the reader.
         reader.rows.forget()
@@ -395,7 +395,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
 
     async def _remember(self) -> None:
         if self._memory is not None:
-            await self._memory.aclose(self._sampler)
+            await self._memory.aclose(self._tracker)
 
 
 class RsmqPoller(ReaderPolling[RsmqReader]):
@@ -416,9 +416,9 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
     ) -> None:
         first = Snapshot(0, reader.label, reader.ns, interval_s=interval_s, place=place)
         thresholds, memory = thresholds or Thresholds(), memory_of(reader.ns)
-        sampler = Sampler(thresholds, place)
+        tracker = PlaceTracker(thresholds, place)
         super().__init__(
-            reader, sampler, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
+            reader, tracker, first, interval_s=interval_s, thresholds=thresholds, memory=memory, clock=clock
         )
         self._memory_of = memory_of
         self._wanted_ns: str | None = None
@@ -437,7 +437,7 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         if self.feed is not None:
             self.feed.sample_first(queues)
         else:
-            self._sampler.sample_first(queues)
+            self._tracker.sample_first(queues)
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""
@@ -511,29 +511,29 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         index = await self.reader.rows.index()
         meter.heard()
         await self._read_info(index.at_ms)
-        await self._begin_poll(self._sampler, index)
+        await self._begin_poll(self._tracker, index)
         # Sample messages in parallel with the rows: afterwards it would cost another round trip.
-        looked, pages = self._sampler.looks(index.names)
+        looked, pages = self._tracker.looks(index.names)
         poison_rc = self.thresholds.poison_rc
         look = asyncio.create_task(self.reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
         try:
             async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
                 async for positions, rows in coming:
-                    await self._add_rows(self._sampler, positions, rows)
+                    await self._add_rows(self._tracker, positions, rows)
             counts, found, flights = await look
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
-        queues, totals = self._end_poll(self._sampler, index.at_ms)
-        self._sampler.store_receive_counts(looked, counts)
-        self._sampler.store_flights(looked, flights)
-        self._sampler.store_pages(zip(pages, found, strict=True))
+        queues, totals = self._end_poll(self._tracker, index.at_ms)
+        self._tracker.store_receive_counts(looked, counts)
+        self._tracker.store_flights(looked, flights)
+        self._tracker.store_pages(zip(pages, found, strict=True))
         namespaces, lists = self._last.namespaces, self._last.lists
         if queues:
             namespaces, lists = None, ()
         elif namespaces is None:
             namespaces, _, lists = await self.reader.namespaces()
-        sampled = {"trend": self._sampler.trend, "changes": self._sampler.changes}
+        sampled = {"trend": self._tracker.trend, "changes": self._tracker.changes}
         read = {"queues": queues, "totals": totals, "namespaces": namespaces, "lists": lists, **sampled}
         notes = index.problem, refusal(self.reader.scripts_refused)
         return self._snapshot_of(meter, notes, at_ms=index.at_ms, **read)
@@ -549,7 +549,7 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         ns, self._wanted_ns = self._wanted_ns, None
         self.reader.watch(ns)
         place = self._last.place
-        self._sampler = Sampler(self.thresholds, place)
+        self._tracker = PlaceTracker(self.thresholds, place)
         self._memory = self._memory_of(ns)
         self._last = Snapshot(0, self.reader.label, self.reader.ns, interval_s=self._interval_s, place=place)
 

@@ -55,7 +55,7 @@ def _restart(run: Run) -> Measured:
             """Write an hour, of buckets that all have the same counters."""
             poller = RsmqPoller(RsmqReader(url, NS), memory_of=lambda _: Memory(path))
             snapshot = await poller.poll()
-            moment = poller._sampler.moment()
+            moment = poller._tracker.moment()
             kept = Memory(path)
             for number in range(run.size(120, 3), 0, -1):
                 kept.save(replace(moment, at_ms=snapshot.at_ms - number * memory.EVERY_MS))
@@ -87,7 +87,7 @@ def _polls(run: Run) -> Measured:
             for _ in range(run.size(_POLLS, 2)):
                 assert (await poller.poll()).link.failure is None
             if writes:
-                await asyncio.to_thread(kept.save, poller._sampler.moment())
+                await asyncio.to_thread(kept.save, poller._tracker.moment())
                 assert kept.problem is None
             return (time.process_time() - spent_s) * 1000
 

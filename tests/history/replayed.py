@@ -16,7 +16,7 @@ from rsmq_tui.history.store import day_of
 from rsmq_tui.history.writer import write_sealed
 from rsmq_tui.monitor import QueueState, Thresholds
 from rsmq_tui.monitor.tracking.forecast import Limit, MemoryGrowth
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.protocol import RawMessage, Row, make_id
 from rsmq_tui.protocol.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, state
@@ -98,7 +98,7 @@ class Live:
     """Polls queues as a live poller does, and records what it finds."""
 
     tape: Tape
-    sampler: Sampler = field(default_factory=lambda: Sampler(Thresholds(), ""))
+    tracker: PlaceTracker = field(default_factory=lambda: PlaceTracker(Thresholds(), ""))
     states: dict[int, tuple[QueueState, ...]] = field(default_factory=dict)
     is_down: bool = False
     growth: MemoryGrowth = field(default_factory=MemoryGrowth)
@@ -108,11 +108,11 @@ class Live:
         if info is not None:
             self.growth.add(info)
         if self.is_down:
-            self.sampler.resume(at_ms)
+            self.tracker.resume(at_ms)
             self.is_down = False
-        self.sampler.begin(at_ms, list(rows), self.growth.limit)
-        self.sampler.add_rows(range(len(rows)), rows.values())
-        queues, _ = self.sampler.finish()
+        self.tracker.begin(at_ms, list(rows), self.growth.limit)
+        self.tracker.add_rows(range(len(rows)), rows.values())
+        queues, _ = self.tracker.finish()
         self.states[at_ms] = queues
         self.tape.poll(at_ms, *queues, info=info, memory_limit=self.growth.limit)
 

@@ -14,7 +14,7 @@ from rsmq_tui.history.schema import OF_MEMORY, SCHEMA_FILE, describe
 from rsmq_tui.history.writer import Settings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
@@ -46,7 +46,7 @@ def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
     One more is filled after nine minutes, and then worked off.
     """
     out = tmp_path_factory.mktemp("lists")
-    live = Live(Tape(out, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
+    live = Live(Tape(out, place=LISTS), PlaceTracker(Thresholds(), "", list_trackers(None)))
     for poll in range(240):
         at_ms, stalled = NOON_MS + poll * STEP_MS, max(0, poll - 60)
         filled = 10 + 500 * min(8, max(0, poll - 110)) - 60 * max(0, poll - 118)
@@ -69,7 +69,7 @@ def hour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Live]:
 @pytest.mark.parametrize("poll", [20, 60, 150, 239])
 def test_the_limits_of_the_memory_and_of_ages_are_shown_as_they_were_live(tmp_path: Path, poll: int) -> None:
     used = Thresholds(aged_ms=3_600_000)
-    live = Live(Tape(tmp_path, place=LISTS, thresholds=used), Sampler(used, "", list_trackers(("at",))))
+    live = Live(Tape(tmp_path, place=LISTS, thresholds=used), PlaceTracker(used, "", list_trackers(("at",))))
     for number in range(poll + 1):
         at_ms = NOON_MS + number * STEP_MS
         # Of each two seconds one is worked off; the other one fills the memory.
@@ -139,7 +139,7 @@ def test_files_of_before_there_were_leases_in_them_are_read(tmp_path: Path) -> N
 
 
 def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -> None:
-    live = Live(Tape(tmp_path, place=LISTS), Sampler(Thresholds(), "", list_trackers(None)))
+    live = Live(Tape(tmp_path, place=LISTS), PlaceTracker(Thresholds(), "", list_trackers(None)))
     for poll in range(40):
         # Of one it is not known for how long before nothing was taken.
         at_ms = NOON_MS + poll * STEP_MS

@@ -53,7 +53,7 @@ _POLL = some.tuples(
 
 
 def made(polls: list[Any]) -> list[tuple[Place, Snapshot]]:
-    """Snapshots of two places; a queue that is as it was is the same object, as the sampler has it."""
+    """Snapshots of two places; a queue that is as it was is the same object, as the tracker has it."""
     before: tuple[QueueState, ...] = ()
     snapshots = []
     for number, (is_up, place, fields, info, limit) in enumerate(polls):

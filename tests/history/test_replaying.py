@@ -13,7 +13,7 @@ from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from tests.history.made import Hand
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 
@@ -70,7 +70,7 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
 @pytest.mark.parametrize("poll", [20, 60, 200, 470])
 def test_a_limit_is_shown_as_it_was_live(tmp_path: Path, poll: int) -> None:
     used = Thresholds(depth_limit=5_000)
-    live = Live(Tape(tmp_path, thresholds=used), Sampler(used))
+    live = Live(Tape(tmp_path, thresholds=used), PlaceTracker(used))
     for number in range(poll + 1):
         rows = {
             "grows": queue_row(10 + 3 * number, 100 + 9 * number, 90 + 6 * number),

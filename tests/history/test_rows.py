@@ -156,7 +156,7 @@ def test_what_is_kept_from_poll_to_poll_is_never_stale(polls: list[list[dict[str
     before: tuple[QueueState, ...] = ()
     for number, poll in enumerate(polls):
         made = tuple(state(**fields) for fields in poll)
-        # As the sampler does: a queue that is as it was is the same object.
+        # As the tracker does: a queue that is as it was is the same object.
         queues = tuple(next((old for old in before if old == new), new) for new in made)
         before = queues
         assert kept.polled(queues, NOON_MS + number, number).to_pylist() == rows(

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.sampler import Moment
+from rsmq_tui.monitor.tracking.place_tracker import Moment
 from tests.monitor.rows import START_MS, Scripted
 
 MOMENT = Moment(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})
@@ -16,7 +16,7 @@ async def began(folder: Path, watched: Scripted, *, at_ms: int = START_MS) -> Me
     """Let a dashboard start at that time of the server."""
     watched.at_ms = at_ms
     found = Memory(folder, "a server", "rsmq")
-    await found.restore(watched.sampler, at_ms)
+    await found.restore(watched.tracker, at_ms)
     return found
 
 

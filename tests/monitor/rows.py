@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from rsmq_tui.monitor import QueueState, Thresholds, Totals
 from rsmq_tui.monitor.tracking.forecast import Limit
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
-from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.tracker import NewTracker
 from rsmq_tui.protocol import Row, make_id
 
@@ -63,10 +63,10 @@ class Flow:
 
 
 class Scripted:
-    """Feeds rows into a sampler, poll by poll."""
+    """Feeds rows into a tracker, poll by poll."""
 
     def __init__(self, thresholds: Thresholds | None = None, new_tracker: NewTracker = RsmqTracker) -> None:
-        self.sampler = Sampler(thresholds or Thresholds(), "", new_tracker)
+        self.tracker = PlaceTracker(thresholds or Thresholds(), "", new_tracker)
         self.at_ms = START_MS
         self.totals = Totals()
         self.memory_limit: Limit | None = None
@@ -75,9 +75,9 @@ class Scripted:
         """Poll that long after the previous poll."""
         self.at_ms += round(after_s * 1000)
         names = sorted(rows)
-        self.sampler.begin(self.at_ms, names, self.memory_limit)
-        self.sampler.add_rows(range(len(names)), [rows[name] for name in names])
-        states, self.totals = self.sampler.finish()
+        self.tracker.begin(self.at_ms, names, self.memory_limit)
+        self.tracker.add_rows(range(len(names)), [rows[name] for name in names])
+        states, self.totals = self.tracker.finish()
         return {state.name: state for state in states}
 
     def poll_one(self, row: Row, *, after_s: float = 1.0) -> QueueState:
@@ -102,4 +102,4 @@ class Scripted:
     def resume(self, *, after_s: float) -> None:
         """Let polls fail for that long; the next poll is the first that works."""
         self.at_ms += round(after_s * 1000)
-        self.sampler.resume(self.at_ms)
+        self.tracker.resume(self.at_ms)

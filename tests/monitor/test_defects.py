@@ -22,7 +22,7 @@ async def test_a_poll_says_so_and_the_next_one_is_made(
     try:
         assert (await poller.poll()).link.failure is None
         with monkeypatch.context() as broken:
-            broken.setattr("rsmq_tui.monitor.tracking.sampler.Sampler.finish", _fail)
+            broken.setattr("rsmq_tui.monitor.tracking.place_tracker.PlaceTracker.finish", _fail)
             snapshot = await poller.poll()
         failure = snapshot.link.failure
         assert failure is not None

@@ -79,7 +79,7 @@ def test_after_a_burst_the_time_is_that_of_the_latest_rates() -> None:
     # As many messages as the queue then holds, at 43 a second; no growth and nothing constant in between.
     assert {state.drain for state in states[14:]} == {Drain.CLEARS}
     assert states[-1].drain_s == pytest.approx(flow.depth / 43, rel=0.01)
-    recent, now = watched.sampler.trend.rates("q", DRAIN_SPAN_MS), states[-1]
+    recent, now = watched.tracker.trend.rates("q", DRAIN_SPAN_MS), states[-1]
     assert recent is not None
     assert now.arrivals_s is not None
     assert now.deletes_s is not None
@@ -162,7 +162,7 @@ def test_a_number_means_that_it_clears(seconds: list[tuple[int, int, int, bool]]
 
 
 def _needed(watched: Scripted, state: QueueState) -> str:
-    return needed_deletes(state, watched.sampler.trend.rates("q", DRAIN_SPAN_MS))
+    return needed_deletes(state, watched.tracker.trend.rates("q", DRAIN_SPAN_MS))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_after_a_gap_nothing_is_said_of_deletes() -> None:
     assert _needed(watched, watched.run(flow, seconds=130, sent=8, received=5, deleted=5))
     watched.resume(after_s=30)
     assert _needed(watched, watched.run(flow, seconds=40, sent=8, received=5, deleted=5)) == ""
-    assert watched.sampler.trend.rates("another", DRAIN_SPAN_MS) is None
+    assert watched.tracker.trend.rates("another", DRAIN_SPAN_MS) is None
 
 
 def test_what_depends_on_the_buckets_is_found_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,10 +96,10 @@ def test_the_series_of_a_list_holds_its_counts_and_net_rates() -> None:
     watched = ScriptedLists()
     flow = filled(100, processing=4)
     watched.go(flow, seconds=30, pushed=2)
-    points = list(watched.sampler.trend.queue("q"))
+    points = list(watched.tracker.trend.queue("q"))
 
     assert len(points) == 6
     assert (points[0].ready, points[0].hidden, points[0].net_s) == (102, 4, None)
     assert {point.net_s for point in points[1:]} == {2.0}
     assert {(point.arrivals_s, point.deletes_s, point.receives_s) for point in points} == {(None, None, None)}
-    assert set(watched.sampler.trend.arrivals("q")) == {None}
+    assert set(watched.tracker.trend.arrivals("q")) == {None}

@@ -197,7 +197,7 @@ class TestLeaking:
         flow = filled(3, processing=9, leases=[watched.at_ms - 1000 * (100 - place) for place in range(9)])
         began = watched.go(flow, seconds=100)
         assert began.verdict is Verdict.STALLED
-        watched.sampler.note_own_change(["q"])
+        watched.tracker.note_own_change(["q"])
         flow.leases.pop(0)
         flow.processing -= 1
         flow.ready.appendleft(b"returned")
@@ -217,7 +217,7 @@ class TestLeaking:
         watched = ScriptedLists()
         flow = filled(500, processing=1, leases=[watched.at_ms])
         assert watched.go(flow, seconds=100).verdict is Verdict.STALLED
-        watched.sampler.note_own_change(["q"])
+        watched.tracker.note_own_change(["q"])
         watched.once(flow)
         # What the running poll did not see may be seen by the next one, and no later one.
         watched.once(flow)

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import QueueState, RsmqPoller, Thresholds, Verdict, outlook, reason
-from rsmq_tui.monitor.tracking.sampler import WALK_MESSAGES
+from rsmq_tui.monitor.tracking.place_tracker import WALK_MESSAGES
 from rsmq_tui.protocol import MessagePage, PageLook, Rsmq, RsmqReader
 from tests.protocol.keyspace import now_ms, plant
 

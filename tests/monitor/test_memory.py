@@ -18,7 +18,7 @@ import redis
 from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
-from rsmq_tui.monitor.tracking.sampler import Moment
+from rsmq_tui.monitor.tracking.place_tracker import Moment
 from rsmq_tui.monitor.tracking.trend import Sums
 from rsmq_tui.protocol import Flight, Rsmq, RsmqReader
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 async def restarted(folder: Path, before: Memory, watched: Scripted, *, after_s: float) -> tuple[Memory, Scripted]:
     """Let a dashboard end, and another one start that much later."""
-    await before.aclose(watched.sampler)
+    await before.aclose(watched.tracker)
     assert before.problem is None
     new = type(watched)()
     return await began(folder, new, at_ms=watched.at_ms + round(after_s * 1000)), new
@@ -108,14 +108,14 @@ class TestQueues:
         watched, flow = Scripted(), Flow(sent=10, received=50)
         first = await began(folder, watched)
         watched.poll_one(flow.row())
-        watched.sampler.store_receive_counts(["q"], [(10, 2, 7)])
+        watched.tracker.store_receive_counts(["q"], [(10, 2, 7)])
         poisoned = watched.poll_one(flow.row())
         _, watched = await restarted(folder, first, watched, after_s=20)
         again = watched.poll_one(flow.row(), after_s=0)
 
         assert (again.verdict, again.poison, again.highest_rc) == (Verdict.POISONED, 2, 7)
         assert (again.since_ms, again.looked_all_ms) == (poisoned.since_ms, poisoned.looked_all_ms)
-        watched.sampler.store_receive_counts(["q"], [(10, 0, 1)])
+        watched.tracker.store_receive_counts(["q"], [(10, 0, 1)])
         assert watched.poll_one(flow.row()).poison == 0
 
     async def test_nothing_that_happened_meanwhile_is_a_rate(self, folder: Path) -> None:
@@ -126,7 +126,7 @@ class TestQueues:
         flow.move(sent=1_000_000)
         again = watched.poll_one(flow.row(), after_s=0)
         watched.run(flow, seconds=60, sent=10)
-        trend = watched.sampler.trend
+        trend = watched.tracker.trend
 
         assert (again.arrivals_s, again.deletes_s, again.receives_s, again.drain_s) == (None,) * 4
         assert set(trend.arrivals("q")) == {None, 10}
@@ -157,7 +157,7 @@ class TestQueues:
         _, watched = await restarted(folder, first, watched, after_s=MINUTE_S)
         watched.poll({"b": Flow(sent=2).row()}, after_s=0)
 
-        assert list(watched.sampler.trend.series) == ["b"]
+        assert list(watched.tracker.trend.series) == ["b"]
         assert watched.totals.depth == 2
 
     async def test_an_unreadable_queue_and_numbers_without_end(self, folder: Path) -> None:
@@ -169,8 +169,8 @@ class TestQueues:
         states = watched.poll({"a": Flow(sent=1).row(), "b": endless, "c": Flow(sent=3).row()}, after_s=0)
 
         assert [state.depth for state in states.values()] == [1, 1, 3]
-        assert watched.sampler.trend.depths("a")[:-1] == [None, None]
-        assert watched.sampler.trend.depths("c") == [3, None, 3]
+        assert watched.tracker.trend.depths("a")[:-1] == [None, None]
+        assert watched.tracker.trend.depths("c") == [3, None, 3]
 
 
 class TestSeries:
@@ -183,7 +183,7 @@ class TestSeries:
         ended_ms = watched.at_ms
         _, watched = await restarted(folder, now, watched, after_s=40)
         watched.run(flow, seconds=30, sent=10)
-        points = list(watched.sampler.trend.queue("q"))
+        points = list(watched.tracker.trend.queue("q"))
         before = [point for point in points if point.at_ms <= ended_ms]
         gap, *after = [point for point in points if point.at_ms > ended_ms]
 
@@ -201,16 +201,16 @@ class TestSeries:
                 flow.move(sent=30)
                 watched.poll_one(flow.row(), after_s=30)
             await kept(now, watched)
-        ended_ms, before = watched.at_ms, list(watched.sampler.trend.day.queue("q"))
+        ended_ms, before = watched.at_ms, list(watched.tracker.trend.day.queue("q"))
         assert len(before) > 5
         assert {point.arrivals_s for point in before[1:]} == {1.0}
         now, again = await restarted(folder, now, watched, after_s=600)
-        assert list(again.sampler.trend.day.queue("q")) == before
-        assert "q" in again.sampler.trend.followed
+        assert list(again.tracker.trend.day.queue("q")) == before
+        assert "q" in again.tracker.trend.followed
         # Later than an hour, the hour is lost, and a gap is shown.
         later = Scripted()
         await began(folder, later, at_ms=ended_ms + 3 * KEPT_MS)
-        *older, gap = later.sampler.trend.day_of("q")
+        *older, gap = later.tracker.trend.day_of("q")
         assert older == before
         assert (gap.at_ms, gap.ready) == (ended_ms, None)
         # As in a file of an earlier version, and one of which that has deleted the names.
@@ -228,17 +228,17 @@ class TestSeries:
         now = await began(folder, watched)
         for minute in range(3):
             if minute:
-                watched.sampler.note_own_change(["q"])
+                watched.tracker.note_own_change(["q"])
                 flow.move(deleted=100)
             for _ in range(60):
                 watched.run(flow, seconds=1, sent=2, deleted=1)
                 await kept(now, watched)
         now, watched = await restarted(folder, now, watched, after_s=5)
         watched.run(flow, seconds=20, sent=2, deleted=1)
-        known = [(point.arrivals_s, point.deletes_s) for point in watched.sampler.trend.queue("q")]
+        known = [(point.arrivals_s, point.deletes_s) for point in watched.tracker.trend.queue("q")]
 
         assert set(known) == {(None, None), (2, 1)}
-        await now.aclose(watched.sampler)
+        await now.aclose(watched.tracker)
         earlier = now.load()
         assert earlier is not None
         assert [at_ms - START_MS for at_ms in earlier.last.changes["q"]] == [61_000, 121_000]
@@ -255,7 +255,7 @@ class TestSeries:
         _, watched = await restarted(folder, now, watched, after_s=40)
         watched.run(flow, seconds=2, sent=1)
 
-        assert [point.ready for point in watched.sampler.trend.totals] == [*range(1, 31), None, 31, 32]
+        assert [point.ready for point in watched.tracker.trend.totals] == [*range(1, 31), None, 31, 32]
 
     async def test_times_of_messages_in_flight_go_on(self, folder: Path) -> None:
         def poll() -> None:
@@ -264,7 +264,7 @@ class TestSeries:
         def sample(*names: str) -> list[int]:
             at_ms = watched.at_ms
             flights = [(Flight(b"", b"", b"1", b"%d" % (at_ms - 3_000)),) for _ in names]
-            watched.sampler.store_flights(names, flights)
+            watched.tracker.store_flights(names, flights)
             return [at_ms] * len(names)
 
         watched, flow = Scripted(), Flow(sent=10, received=5)
@@ -279,12 +279,12 @@ class TestSeries:
             now, watched = await restarted(folder, now, watched, after_s=40)
             poll()
             sampled += sample("a", "b")[:1]
-        flights = watched.sampler.trend.flights("a")
+        flights = watched.tracker.trend.flights("a")
 
         assert [times.at_ms for times in flights] == sampled
         assert {times.work_p95_ms for times in flights} == {3_000}
-        assert [times.at_ms for times in watched.sampler.trend.flights("b")] == sampled[-2:]
-        await now.aclose(watched.sampler)
+        assert [times.at_ms for times in watched.tracker.trend.flights("b")] == sampled[-2:]
+        await now.aclose(watched.tracker)
         with closing(sqlite3.connect(now.path)) as db:
             # No sample is kept twice.
             packed = db.execute("SELECT samples FROM flights").fetchall()
@@ -304,7 +304,7 @@ class TestSeries:
             await kept(now, watched)
         _, watched = await restarted(folder, now, watched, after_s=40)
         watched.poll({name: Flow(sent=ord(name)).row() for name in "abc"}, after_s=0)
-        known = {name: watched.sampler.trend.depths(name) for name in "abc"}
+        known = {name: watched.tracker.trend.depths(name) for name in "abc"}
 
         assert {name: [depth is not None for depth in depths] for name, depths in known.items()} == {
             "a": [True, False, False, True, False, True],
@@ -320,7 +320,7 @@ class TestSeries:
             watched.poll_one(flow.row(), after_s=30)
             await kept(now, watched)
         _, watched = await restarted(folder, now, watched, after_s=1)
-        *times_ms, gap_ms, _ = watched.poll_one(flow.row(), after_s=0) and watched.sampler.trend.times_ms
+        *times_ms, gap_ms, _ = watched.poll_one(flow.row(), after_s=0) and watched.tracker.trend.times_ms
         steps_ms = [later - earlier for earlier, later in pairwise(times_ms)]
 
         assert gap_ms - times_ms[0] <= KEPT_MS
@@ -343,15 +343,15 @@ class TestSeries:
         watched.poll({"new": Flow().row(), "other": Flow().row(), "q": flow.row()}, after_s=0)
 
         def sums() -> list[Sums]:
-            return watched.sampler.trend.sums("q", watched.at_ms, flow.sent, flow.received)
+            return watched.tracker.trend.sums("q", watched.at_ms, flow.sent, flow.received)
 
         day = sums()[-1]
         assert 3 * HOUR_S - MINUTE_S <= (day.span_ms - away_s * 1000) // 1000 <= 3 * HOUR_S
         assert day.sent == (day.span_ms - away_s * 1000) // 1000 + 100
         assert not day.whole
-        assert watched.sampler.trend.sums("new", watched.at_ms, 0, 0) == []
+        assert watched.tracker.trend.sums("new", watched.at_ms, 0, 0) == []
         # It was created anew: its counters are lower.
-        assert watched.sampler.trend.sums("other", watched.at_ms, 0, 0) == []
+        assert watched.tracker.trend.sums("other", watched.at_ms, 0, 0) == []
         # A day later, half an hour is all that the span is longer.
         for _ in range(24 * HOUR_S // 600):
             flow.move(sent=600)
@@ -381,9 +381,9 @@ class TestSeries:
         watched.run(flow, seconds=100)
         new_memory, watched = await restarted(folder, now, watched, after_s=after_s)
 
-        assert (watched.sampler.trend.times_ms, new_memory.problem) == ([], None)
+        assert (watched.tracker.trend.times_ms, new_memory.problem) == ([], None)
         watched.poll_one(flow.row(), after_s=0)
-        await new_memory.aclose(watched.sampler)
+        await new_memory.aclose(watched.tracker)
         assert new_memory.problem is None
 
 
@@ -436,7 +436,7 @@ class TestLists:
         flow.ready.append(b"a secret")
         now = await began(folder, watched)
         watched.once(flow)
-        await now.aclose(watched.sampler)
+        await now.aclose(watched.tracker)
         earlier = now.load()
 
         assert earlier is not None
@@ -445,7 +445,7 @@ class TestLists:
 
 async def kept(now: Memory, watched: Scripted) -> None:
     """Do what follows a poll, and wait for what is written."""
-    now.keep(watched.sampler, watched.at_ms)
+    now.keep(watched.tracker, watched.at_ms)
     if now._saving is not None:
         await now._saving
 
@@ -461,7 +461,7 @@ class TestWriting:
             earlier = now.load()
             if earlier is not None and earlier.last.at_ms not in written:
                 written.append(earlier.last.at_ms)
-        await now.aclose(watched.sampler)
+        await now.aclose(watched.tracker)
         earlier = now.load()
 
         assert [at_ms - START_MS for at_ms in written] == [EVERY_MS, 2 * EVERY_MS, 3 * EVERY_MS]
@@ -475,7 +475,7 @@ class TestWriting:
         watched.poll({name: Flow(sent=len(name)).row() for name in names})
         _, watched = await restarted(folder, now, watched, after_s=1)
 
-        assert sorted(watched.sampler.trend.series) == sorted(names)
+        assert sorted(watched.tracker.trend.series) == sorted(names)
 
     def test_only_the_user_can_read_it_and_its_name_says_nothing(self, folder: Path) -> None:
         now = Memory(folder, "a server", "rsmq")
@@ -527,19 +527,19 @@ class TestWriting:
             await kept(first, one)
             await kept(second, other)
         stalled = one.poll_one(flow.row())
-        await first.aclose(one.sampler)
+        await first.aclose(one.tracker)
         _, new = await restarted(folder, second, other, after_s=1)
         again = new.poll_one(flow.row(), after_s=0)
 
         assert (first.problem, second.problem) == (None, None)
         assert (again.verdict, again.since_ms) == (stalled.verdict, stalled.since_ms)
-        assert set(new.sampler.trend.depths("q")) == {None, 10}
+        assert set(new.tracker.trend.depths("q")) == {None, 10}
 
     async def test_one_that_was_paused_for_long_takes_nothing_from_another(self, folder: Path) -> None:
         flow, one, paused, clock = Flow(sent=10), Scripted(), Scripted(), FakeClock()
         first = await began(folder, one)
         second = Memory(folder, "a server", "rsmq", clock=clock)
-        await second.restore(paused.sampler, START_MS)
+        await second.restore(paused.tracker, START_MS)
         for _ in range(240):
             one.poll_one(flow.row(), after_s=30)
             await kept(first, one)
@@ -547,7 +547,7 @@ class TestWriting:
                 paused.poll_one(flow.row(), after_s=30)
                 await kept(second, paused)
         clock.now_s += 110 * MINUTE_S
-        await second.aclose(paused.sampler)
+        await second.aclose(paused.tracker)
         earlier = first.load()
 
         assert (first.problem, second.problem) == (None, None)
@@ -558,9 +558,9 @@ class TestWriting:
     async def test_one_that_was_paused_alone_keeps_what_it_knows(self, folder: Path) -> None:
         flow, paused, clock = Flow(sent=10), Scripted(), FakeClock()
         alone = Memory(folder, "a server", "rsmq", clock=clock)
-        await alone.restore(paused.sampler, START_MS)
+        await alone.restore(paused.tracker, START_MS)
         paused.run(flow, seconds=100)
-        alone.keep(paused.sampler, paused.at_ms)
+        alone.keep(paused.tracker, paused.at_ms)
         paused.run(flow, seconds=5)
         clock.now_s += 20 * MINUTE_S
         _, new = await restarted(folder, alone, paused, after_s=20 * MINUTE_S)
@@ -572,9 +572,9 @@ class TestWriting:
         first, second = await began(folder, usual), await began(folder, patient)
         for _ in range(60):
             stalled, calm = usual.poll_one(flow.row(), after_s=5), patient.poll_one(flow.row(), after_s=5)
-        await first.aclose(usual.sampler)
+        await first.aclose(usual.tracker)
         # The last one to write had no trouble.
-        await second.aclose(patient.sampler)
+        await second.aclose(patient.tracker)
         new = Scripted()
         await began(folder, new, at_ms=usual.at_ms + 1000)
         again = new.poll_one(flow.row(), after_s=0)
@@ -589,11 +589,11 @@ class TestWriting:
             for memory_, watched in ((first, ahead), (second, behind)):
                 watched.poll_one(flow.row(), after_s=30)
                 await kept(memory_, watched)
-        await first.aclose(ahead.sampler)
+        await first.aclose(ahead.tracker)
         _, new = await restarted(folder, second, behind, after_s=200)
 
         assert (first.problem, second.problem) == (None, None)
-        times_ms = new.sampler.trend.times_ms
+        times_ms = new.tracker.trend.times_ms
         assert times_ms[-1] - times_ms[0] > 48 * MINUTE_S * 1000
         assert max(later - earlier for earlier, later in pairwise(times_ms)) <= 60_000
 

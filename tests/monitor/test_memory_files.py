@@ -36,7 +36,7 @@ import sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.sampler import Moment
+from rsmq_tui.monitor.tracking.place_tracker import Moment
 
 memory, names = Memory(Path(sys.argv[1]), "x"), [f"q{number}" for number in range(2000)]
 for slot in range(100_000):
@@ -71,7 +71,7 @@ import json, resource, sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.sampler import Moment
+from rsmq_tui.monitor.tracking.place_tracker import Moment
 
 memory, told = Memory(Path(sys.argv[1]), "x"), []
 names = [str(hash((number, "name"))) for number in range(5000)]
@@ -128,16 +128,16 @@ async def test_a_file_that_cannot_be_used_is_a_sentence(
     watched, flow = Scripted(), Flow(sent=10)
     now = await began(folder, watched)
     watched.poll({f"q{number}": flow.row() for number in range(300)})
-    await now.aclose(watched.sampler)
+    await now.aclose(watched.tracker)
     spoil(now.path)
     now = await began(folder, new := Scripted(), at_ms=watched.at_ms + 1000)
 
     assert now.problem is not None
     assert now.problem.startswith(f"the last hour cannot be read in {now.path}: ")
     assert now.problem.endswith(why)
-    assert new.sampler.trend.times_ms == []
+    assert new.tracker.trend.times_ms == []
     new.poll_one(flow.row())
-    await now.aclose(new.sampler)
+    await now.aclose(new.tracker)
     assert (now.problem is None) is recovers
     assert (Memory(folder, "a server", "rsmq").load() is not None) is recovers
 

@@ -68,12 +68,12 @@ def test_no_rate_spans_a_change_of_this_program() -> None:
     watched = Scripted()
     flow = Flow(sent=1_000)
     watched.run(flow, seconds=60, sent=2, received=1, deleted=1)
-    watched.sampler.note_own_change(["q"])
+    watched.tracker.note_own_change(["q"])
     flow.move(deleted=500)
     assert rates(watched.run(flow, seconds=1, sent=2, received=1, deleted=1)) == UNKNOWN
     for _ in range(90):
         assert rates(watched.run(flow, seconds=1, sent=2, received=1, deleted=1)) == (2, 1, 1)
-    known = [(point.arrivals_s, point.deletes_s) for point in watched.sampler.trend.queue("q")]
+    known = [(point.arrivals_s, point.deletes_s) for point in watched.tracker.trend.queue("q")]
     assert set(known) == {(None, None), (2, 1)}
     assert known.count((None, None)) <= 3
 
@@ -84,7 +84,7 @@ def test_the_undo_of_a_send_lowers_a_counter_and_ends_no_verdict() -> None:
     stalled = watched.run(flow, seconds=100)
     assert stalled.verdict is Verdict.STALLED
     for sent in (1, -1, 1, -1):
-        watched.sampler.note_own_change(["q"])
+        watched.tracker.note_own_change(["q"])
         state = watched.run(flow, seconds=1, sent=sent)
         assert rates(state) == UNKNOWN
         for _ in range(3):
@@ -106,9 +106,9 @@ def test_the_sums_of_all_queues_do_not_dip_after_a_change_of_this_program() -> N
         return watched.totals.arrivals_s, watched.totals.deletes_s, watched.totals.receives_s
 
     assert [poll() for _ in range(60)][-1] == (10, 5, 5)
-    watched.sampler.note_own_change(["large"])
+    watched.tracker.note_own_change(["large"])
     assert {poll(deleted=500)} | {poll() for _ in range(90)} == {(10, 5, 5)}
-    watched.sampler.note_own_change(["large"])
+    watched.tracker.note_own_change(["large"])
     assert [poll(), poll("other"), poll("other")] == [(10, 5, 5), (2, 1, 1), (2, 1, 1)]
 
 
@@ -180,7 +180,7 @@ class TestAfterAnOutage:
         flow = Flow()
         watched.run(flow, seconds=10, sent=10)
         watched.outage(flow, after_s=60)
-        *_, before, gap, after = watched.sampler.trend.totals
+        *_, before, gap, after = watched.tracker.trend.totals
 
         assert before.arrivals_s == 10
         assert gap[1:] == (None,) * 5
@@ -190,11 +190,11 @@ class TestAfterAnOutage:
     def test_one_gap_is_one_gap_however_often_it_is_told(self) -> None:
         watched = Scripted()
         watched.run(Flow(), seconds=10, sent=10)
-        kept = len(watched.sampler.trend.totals)
+        kept = len(watched.tracker.trend.totals)
         for _ in range(50):
             watched.resume(after_s=1)
 
-        assert len(watched.sampler.trend.totals) == kept + 1
+        assert len(watched.tracker.trend.totals) == kept + 1
 
 
 def test_a_queue_that_was_unreadable_starts_anew() -> None:

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
-from rsmq_tui.monitor.tracking.sampler import Sampler
 from rsmq_tui.monitor.tracking.series import BUCKET_MS
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
 def settled(flow: Flow, thresholds: Thresholds | None = None) -> Scripted:
-    """A sampler that has seen this queue stand still for so long that its rates are 0."""
+    """A tracker that has seen this queue stand still for so long that its rates are 0."""
     watched = Scripted(thresholds)
     watched.run(flow, seconds=20)
     return watched
@@ -126,9 +126,9 @@ def test_an_unchanged_row_becomes_aged_in_time() -> None:
 def test_an_unchanged_row_is_poisoned_at_the_poll_after_the_look() -> None:
     flow = Flow(sent=5, hidden=5)
     watched = settled(flow)
-    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
+    watched.tracker.store_receive_counts(["q"], [[5, 1, 7]])
     poisoned = watched.poll_one(flow.row())
-    watched.sampler.store_receive_counts(["q"], [[5, 1, 7]])
+    watched.tracker.store_receive_counts(["q"], [[5, 1, 7]])
 
     again = watched.poll_one(flow.row())
 
@@ -170,7 +170,7 @@ def test_what_can_be_read_of_a_broken_queue_is_shown() -> None:
 def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_finds() -> None:
     """By chance: queues change, come and go, polls fail halfway, and some snapshots are not looked at."""
     chance = random.Random(7)
-    sampler = Sampler(Thresholds())
+    tracker = PlaceTracker(Thresholds())
     flows = {f"q{number:03}": Flow(sent=5, hidden=5) for number in range(30)}
     last: tuple[QueueState, ...] = ()
     compared, replaced = 0, 0
@@ -184,15 +184,15 @@ def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_find
             flows[f"q{chance.randrange(1000):03}"] = Flow(sent=5, hidden=5)
         names = sorted(flows)
         rows = [flows[name].row() for name in names]
-        sampler.begin(at_ms, names)
-        sampler.add_rows(range(10), rows[:10])
+        tracker.begin(at_ms, names)
+        tracker.add_rows(range(10), rows[:10])
         if chance.random() < 0.1:
             # After ``resume``, all states are replaced.
             if chance.random() < 0.2:
-                sampler.resume(at_ms)
+                tracker.resume(at_ms)
             continue
-        sampler.add_rows(range(10, len(rows)), rows[10:])
-        snapshot = Snapshot(at_ms, "server", "rsmq", sampler.finish()[0], changes=sampler.changes)
+        tracker.add_rows(range(10, len(rows)), rows[10:])
+        snapshot = Snapshot(at_ms, "server", "rsmq", tracker.finish()[0], changes=tracker.changes)
         found, expected = (one.changed_since(last) for one in (snapshot, replace(snapshot, changes=None)))
         assert [list(map(id, some)) for some in found or ()] == [list(map(id, some)) for some in expected or ()]
         assert (found is None) is (expected is None)

@@ -16,10 +16,10 @@ from tests.monitor.rows import Flow, Scripted
 def test_a_bucket_is_opened_every_five_seconds() -> None:
     watched = Scripted()
     watched.run(Flow(), seconds=60)
-    times_ms = watched.sampler.trend.times_ms
+    times_ms = watched.tracker.trend.times_ms
 
     assert [later - earlier for earlier, later in pairwise(times_ms)] == [BUCKET_MS] * 11
-    assert len(list(watched.sampler.trend.queue("q"))) == 12
+    assert len(list(watched.tracker.trend.queue("q"))) == 12
 
 
 def test_a_slower_poll_opens_one_each_time() -> None:
@@ -27,7 +27,7 @@ def test_a_slower_poll_opens_one_each_time() -> None:
     for _ in range(10):
         watched.poll_one(Flow().row(), after_s=17)
 
-    assert len(watched.sampler.trend.times_ms) == 10
+    assert len(watched.tracker.trend.times_ms) == 10
 
 
 def test_points_hold_what_was_there_and_what_moved_since_the_point_before() -> None:
@@ -36,13 +36,13 @@ def test_points_hold_what_was_there_and_what_moved_since_the_point_before() -> N
     for _ in range(3):
         flow.move(sent=50, received=20, deleted=10)
         watched.poll_one(flow.row(), after_s=5)
-    first, second, third = watched.sampler.trend.queue("q")
+    first, second, third = watched.tracker.trend.queue("q")
 
     assert (first.ready, first.hidden) == (39, 1)
     assert (third.ready, third.hidden) == (119, 1)
     assert (first.arrivals_s, first.deletes_s, first.receives_s) == (None, None, None)
     assert (second.arrivals_s, second.deletes_s, second.receives_s) == (10, 2, 4)
-    assert (second.at_ms, third.at_ms) == tuple(watched.sampler.trend.times_ms[1:])
+    assert (second.at_ms, third.at_ms) == tuple(watched.tracker.trend.times_ms[1:])
 
 
 def test_arrivals_and_depths_bucket_by_bucket() -> None:
@@ -52,12 +52,12 @@ def test_arrivals_and_depths_bucket_by_bucket() -> None:
         flow.move(sent=50, received=20, deleted=10)
         watched.poll_one(flow.row(), after_s=5)
 
-    assert watched.sampler.trend.arrivals("q") == [None, 10, 10]
-    assert watched.sampler.trend.depths("q") == [40, 80, 120]
+    assert watched.tracker.trend.arrivals("q") == [None, 10, 10]
+    assert watched.tracker.trend.depths("q") == [40, 80, 120]
 
 
 def test_a_queue_that_is_not_there_has_none() -> None:
-    trend = Scripted().sampler.trend
+    trend = Scripted().tracker.trend
 
     assert trend.arrivals("q") == trend.depths("q") == []
     assert list(trend.queue("q")) == []
@@ -69,8 +69,8 @@ def test_an_unreadable_queue_leaves_a_hole() -> None:
     for row in (flow.row(), [b"WRONGTYPE", 1], flow.row(), flow.row()):
         watched.poll_one(row, after_s=5)
 
-    assert [point.ready for point in watched.sampler.trend.queue("q")] == [100, None, 100, 100]
-    assert watched.sampler.trend.arrivals("q") == [None, None, None, 0]
+    assert [point.ready for point in watched.tracker.trend.queue("q")] == [100, None, 100, 100]
+    assert watched.tracker.trend.arrivals("q") == [None, None, None, 0]
 
 
 @pytest.mark.parametrize(("gap_s", "after_s"), [(60, 30), (20, 1800)])
@@ -80,7 +80,7 @@ def test_an_outage_makes_no_spike_and_stays_a_hole(gap_s: int, after_s: int) -> 
     watched.run(flow, seconds=30, sent=10)
     watched.outage(flow, after_s=gap_s)
     watched.run(flow, seconds=after_s, sent=10)
-    arrivals = watched.sampler.trend.arrivals("q")
+    arrivals = watched.tracker.trend.arrivals("q")
 
     assert arrivals.count(None) == 2
     assert set(arrivals) == {None, 10}
@@ -92,7 +92,7 @@ def test_an_outage_stays_a_hole_after_the_next_one() -> None:
     for _ in range(3):
         watched.run(flow, seconds=30, sent=10)
         watched.outage(flow, after_s=20)
-    arrivals = watched.sampler.trend.arrivals("q")
+    arrivals = watched.tracker.trend.arrivals("q")
 
     # The first point of all, and the first one after each outage.
     assert arrivals.count(None) == 4
@@ -105,14 +105,14 @@ def test_a_server_that_comes_and_goes_costs_no_memory() -> None:
         watched.resume(after_s=5)
         watched.poll_one(Flow(sent=1).row(), after_s=0)
 
-    assert len(watched.sampler.trend.gaps_ms) <= BUCKETS + COARSE_BUCKETS + 1
+    assert len(watched.tracker.trend.gaps_ms) <= BUCKETS + COARSE_BUCKETS + 1
 
 
 def test_a_queue_created_again_makes_no_spike() -> None:
     watched = Scripted()
     watched.run(Flow(sent=1_000_000, received=900_000, deleted=900_000), seconds=30)
     watched.run(Flow(sent=3), seconds=30)
-    points = list(watched.sampler.trend.queue("q"))
+    points = list(watched.tracker.trend.queue("q"))
 
     assert max(point.arrivals_s or 0 for point in points) == 0
     assert max(point.receives_s or 0 for point in points) == 0
@@ -123,7 +123,7 @@ def test_ten_minutes_are_kept_in_full_and_an_hour_minute_by_minute() -> None:
     watched = Scripted()
     flow = Flow()
     watched.run(flow, seconds=4200)
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     series = trend.series["q"]
     steps_ms = [later - earlier for earlier, later in pairwise(trend.times_ms)]
 
@@ -144,7 +144,7 @@ def test_what_is_older_shows_the_peaks_of_its_time() -> None:
     watched.run(flow, seconds=37)
     watched.poll_one(Flow(sent=500, hidden=120).row())
     watched.run(flow, seconds=2000)
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     points = list(trend.queue("q"))
 
     # For one poll, 380 were ready and 120 hidden. It was in no bucket.
@@ -162,18 +162,18 @@ def test_what_is_older_shows_the_peaks_of_its_time() -> None:
 def test_the_older_part_has_the_same_rates() -> None:
     watched = Scripted()
     watched.run(Flow(), seconds=3600, sent=10)
-    arrivals = watched.sampler.trend.arrivals("q")
+    arrivals = watched.tracker.trend.arrivals("q")
 
     assert set(arrivals) == {None, 10}
     assert arrivals[0] is None
-    assert arrivals[60:] == watched.sampler.trend.arrivals("q", 60)
+    assert arrivals[60:] == watched.tracker.trend.arrivals("q", 60)
 
 
 def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
     watched = Scripted()
     for _ in range(2 * 720):
         watched.poll_one(Flow().row(), after_s=5)
-    series = watched.sampler.trend.series["q"]
+    series = watched.tracker.trend.series["q"]
 
     assert len(series.counters) * series.counters.itemsize == (BUCKETS + COARSE_BUCKETS) * 32
     assert series.peaks is not None
@@ -185,7 +185,7 @@ def test_queues_that_are_gone_are_forgotten() -> None:
     for number in range(300):
         watched.poll({f"q{number}": Flow(sent=number).row()})
 
-    assert list(watched.sampler.trend.series) == ["q299"]
+    assert list(watched.tracker.trend.series) == ["q299"]
 
 
 NAMES = ("a", "b", "c", "d")
@@ -197,7 +197,7 @@ POLL = st.tuples(st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)
 @given(st.lists(POLL, max_size=60))
 def test_series_stay_aligned_as_queues_come_and_go(polls: list[tuple[set[str], set[str], int, bool]]) -> None:
     watched = Scripted()
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     expected: dict[str, dict[int, int | None]] = {}
     buckets: list[int] = []
     for number, (there, broken, after_s, after_outage) in enumerate(polls):
@@ -231,7 +231,7 @@ def _after_a_day(watched: Scripted, names: Sequence[str], hours: int) -> None:
 def test_a_day_is_kept_with_its_peaks_and_mean_rates() -> None:
     watched = Scripted()
     _after_a_day(watched, ["q"], 23)
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     points = list(trend.day_of("q"))
 
     assert max(point.ready or 0 for point in points) == 900
@@ -242,10 +242,10 @@ def test_a_day_is_kept_with_its_peaks_and_mean_rates() -> None:
     assert max(point.ready or 0 for point in trend.day_totals) == 900
     # Another run continues with the sums of the day.
     again = Scripted()
-    again.sampler.trend.totals.extend(watched.sampler.moment().totals)
+    again.tracker.trend.totals.extend(watched.tracker.moment().totals)
     again.at_ms = watched.at_ms
     again.poll_one(Flow().row(), after_s=30)
-    assert again.sampler.trend.day_totals[:200] == trend.day_totals[:200]
+    assert again.tracker.trend.day_totals[:200] == trend.day_totals[:200]
 
     _after_a_day(watched, ["q"], 4)
     firsts_ms = next(trend.day_of("q")).at_ms, trend.day_totals[0].at_ms
@@ -259,7 +259,7 @@ def test_a_day_of_a_new_queue_begins_with_the_queue() -> None:
     _after_a_day(watched, ["old"], 3)
     created_ms = watched.at_ms
     _after_a_day(watched, ["new", "old"], 3)
-    day = watched.sampler.trend.day
+    day = watched.tracker.trend.day
     of_new, of_old = list(day.queue("new")), list(day.queue("old"))
     assert [point.at_ms for point in of_old[-len(of_new) :]] == [point.at_ms for point in of_new]
     assert len(of_new) > 10
@@ -270,14 +270,14 @@ def test_a_day_of_a_new_queue_begins_with_the_queue() -> None:
 
 def test_without_charts_nothing_but_the_hour_of_each_queue_is_kept() -> None:
     charted, watched = Scripted(), Scripted()
-    watched.sampler.trend.is_charted = False
+    watched.tracker.trend.is_charted = False
     for each in (charted, watched):
         _after_a_day(each, ["q"], 5)
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     assert (len(trend.totals), trend.day.last, len(trend.day_totals)) == (0, None, 0)
     assert not trend.series["q"].marks
-    assert list(trend.queue("q")) == list(charted.sampler.trend.queue("q"))
-    assert trend.times_ms == charted.sampler.trend.times_ms
+    assert list(trend.queue("q")) == list(charted.tracker.trend.queue("q"))
+    assert trend.times_ms == charted.tracker.trend.times_ms
     # What is said of the queue is the same.
     flow = Flow().row()
     assert watched.poll_one(flow) == charted.poll_one(flow)
@@ -287,12 +287,12 @@ def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypat
     monkeypatch.setattr(trends, "DAY_QUEUES", 2)
     watched, names = Scripted(), ["a", "b", "c"]
     for seen in (["a", "b"], ["c", "b"]):
-        watched.sampler.sample_first(seen)
+        watched.tracker.sample_first(seen)
     _after_a_day(watched, names, 3)
-    trend = watched.sampler.trend
+    trend = watched.tracker.trend
     assert {name: len(list(trend.day.queue(name))) > 6 for name in names} == {"a": False, "b": True, "c": True}
     # A queue that is seen again has the time from then on.
-    watched.sampler.sample_first(["a"])
+    watched.tracker.sample_first(["a"])
     _after_a_day(watched, names, 1)
     assert list(trend.day.queue("c")) == []
     assert [point.ready is None for point in trend.day.queue("a")].count(False) >= 10

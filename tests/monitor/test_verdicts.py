@@ -539,7 +539,7 @@ class TestAged:
 class TestPoisoned:
     def poisoned(self, watched: Scripted, flow: Flow) -> QueueState:
         watched.poll_one(flow.row())
-        watched.sampler.store_receive_counts(["q", "gone"], [[10, 2, 9], [1, 1, 1]])
+        watched.tracker.store_receive_counts(["q", "gone"], [[10, 2, 9], [1, 1, 1]])
         return watched.poll_one(flow.row())
 
     def test_from_the_poll_after_the_look(self) -> None:
@@ -551,7 +551,7 @@ class TestPoisoned:
     def test_ends_when_they_are_gone(self) -> None:
         watched = Scripted()
         self.poisoned(watched, Flow(sent=10))
-        watched.sampler.store_receive_counts(["q"], [[8, 0, 1]])
+        watched.tracker.store_receive_counts(["q"], [[8, 0, 1]])
 
         state = watched.poll_one(Flow(sent=10).row())
         assert (state.verdict, state.poison, state.highest_rc) == (Verdict.POISONED, 0, 1)
@@ -577,11 +577,11 @@ class TestPriority:
         watched = Scripted()
         flow = Flow(sent=10, head_ms=self.OLD_MS)
         watched.poll_one(flow.row())
-        watched.sampler.store_receive_counts(["q"], [[10, 1, 5]])
+        watched.tracker.store_receive_counts(["q"], [[10, 1, 5]])
         seen: list[Verdict] = [watched.run(flow, seconds=150, sent=10).verdict]
         seen.append(watched.run(flow, seconds=31, sent=10, received=1).verdict)
         seen.append(watched.run(flow, seconds=45, received=1, deleted=1).verdict)
-        watched.sampler.store_receive_counts(["q"], [[10, 0, 4]])
+        watched.tracker.store_receive_counts(["q"], [[10, 0, 4]])
         seen.append(watched.run(flow, seconds=31, received=1).verdict)
         flow.head_ms = watched.at_ms
         seen.append(watched.run(flow, seconds=31, received=1).verdict)

@@ -59,7 +59,7 @@ def play_history(source: ScriptedSource, names: Sequence[str] | Mapping[str, Sto
     for t in range(0, SPAN_S + 1, STEP_S):
         rows = {name: _row(story, counters[name], t) for name, story in stories.items()}
         snapshot = source.snapshot_of(dict(sorted(rows.items())), START_MS + t * 1000)
-        source.sampler.store_receive_counts(["invoices"], [[17, 3, 9]])
+        source.tracker.store_receive_counts(["invoices"], [[17, 3, 9]])
     orders = next((queue for queue in snapshot.queues if queue.name == "orders"), snapshot.queues[0])
     ready, depth = orders.ready or 0, orders.depth or 0
     source.depths["orders"] = (depth, ready)

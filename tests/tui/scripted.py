@@ -20,7 +20,7 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.messages.peek import RowsAgain
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.protocol import Failure, Namespaces, RawMessage, Row, name_bytes
 from rsmq_tui.protocol.rsmq.pages import start_of_page
 
@@ -67,7 +67,7 @@ class ScriptedSource:
     ) -> None:
         self.thresholds = thresholds or Thresholds()
         self.clock = clock or FakeClock()
-        self.sampler = Sampler(self.thresholds, place)
+        self.tracker = PlaceTracker(self.thresholds, place)
         self.messages: dict[str, list[MessageRow]] = {}
         self.bodies: dict[str, bytes] = {}
         self.depths: dict[str, tuple[int, int]] = {}
@@ -95,11 +95,11 @@ class ScriptedSource:
 
     def snapshot_of(self, rows: dict[str, Row], at_ms: int = START_MS) -> Snapshot:
         """Make a snapshot as a poll of these rows would."""
-        self.sampler.begin(at_ms, list(rows))
-        self.sampler.add_rows(range(len(rows)), rows.values())
-        queues, totals = self.sampler.finish()
+        self.tracker.begin(at_ms, list(rows))
+        self.tracker.add_rows(range(len(rows)), rows.values())
+        queues, totals = self.tracker.finish()
         link = Link(fresh_at_s=self.clock.now_s)
-        self.last = replace(self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.sampler.trend, link=link)
+        self.last = replace(self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.tracker.trend, link=link)
         return self.last
 
     def play(self, snapshot: Snapshot) -> None:

@@ -166,7 +166,7 @@ async def test_a_failure_keeps_the_rates_unknown_not_zero_after_it(source: Scrip
     async with opened(source) as pilot:
         await play_rows(pilot, {"orders": row_of(depth=1, sent=1)})
         await _fail(pilot, source)
-        source.sampler.resume(START_MS + 60_000)
+        source.tracker.resume(START_MS + 60_000)
         await play_rows(pilot, {"orders": row_of(depth=500, sent=500)}, START_MS + 60_000)
         (row,) = (line for line in lines_of(pilot.app.screen.query_one(RowTable)) if " orders " in line)
         assert row.split().count("–") >= 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rsmq_tui.monitor.text import clock
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import opened, play_rows, press
@@ -19,15 +19,15 @@ BRAILLE = "[\u2801-\u28ff]"
 async def restarted_source(folder: Path, *, ran_s: int, away_s: int) -> ScriptedSource:
     """Return a source that continues from a run of that length, which ended so long before START_MS."""
     end_ms = START_MS - away_s * 1000
-    sampler, memory = Sampler(Thresholds()), Memory(folder, "x")
+    tracker, memory = PlaceTracker(Thresholds()), Memory(folder, "x")
     for at_ms in range(end_ms - ran_s * 1000, end_ms + 1, 30_000):
-        sampler.begin(at_ms, ["orders"])
-        sampler.add_rows([0], [ROW])
-        sampler.finish()
-        memory.save(sampler.moment())
+        tracker.begin(at_ms, ["orders"])
+        tracker.add_rows([0], [ROW])
+        tracker.finish()
+        memory.save(tracker.moment())
     assert memory.problem is None
     source = ScriptedSource()
-    await Memory(folder, "x").restore(source.sampler, START_MS)
+    await Memory(folder, "x").restore(source.tracker, START_MS)
     return source
 
 

@@ -34,7 +34,7 @@ async def _after_an_hour(pilot: Pilot[None], source: ScriptedSource) -> None:
         if 25 < minutes <= 30:
             continue
         if minutes == 25:
-            source.sampler.resume(at_ms)
+            source.tracker.resume(at_ms)
         source.snapshot_of({"orders": row_of(depth=700 if 45 <= minutes < 45.2 else 20, sent=100)}, at_ms)
     await play_rows(pilot, {"orders": row_of(depth=20, sent=100)})
 

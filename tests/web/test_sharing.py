@@ -18,11 +18,11 @@ from tests.web.serving import until
 
 
 def snapshot_of(watched: Scripted, failure: str | None = None) -> Snapshot:
-    sampler = watched.sampler
-    states = sampler._finished or ()
+    tracker = watched.tracker
+    states = tracker._finished or ()
     link = Link(failure_of(ConnectionRefusedError()) if failure else None, watched.at_ms / 1000)
     return Snapshot(
-        watched.at_ms, "redis://a", "rsmq", states, watched.totals, sampler.trend, link=link, changes=sampler.changes
+        watched.at_ms, "redis://a", "rsmq", states, watched.totals, tracker.trend, link=link, changes=tracker.changes
     )
 
 
@@ -61,17 +61,17 @@ def test_every_poll_of_hours_arrives() -> None:
         flows["a"].move(sent=number % 7, received=3, deleted=number % 5 if number > 9 else 0)
         if number % 40 == 11:
             flows["b"].move(sent=5)
-            watched.sampler.note_own_change(["b"])
+            watched.tracker.note_own_change(["b"])
         if number == 300:
             flows["d"] = Flow(sent=4)
         if number == 500:
             del flows["c"]
         if number in (200, 701):
-            watched.sampler.resume(watched.at_ms + 1)
+            watched.tracker.resume(watched.at_ms + 1)
         watched.poll({name: flow.row() for name, flow in flows.items()}, after_s=[1, 5, 20, 9][number % 4])
         if number % 6 == 2:
             times = FlightTimes(watched.at_ms, 4, number, number + 1, None, 9)
-            watched.sampler.trend.add_flights("a", times)
+            watched.tracker.trend.add_flights("a", times)
         sent = snapshot_of(watched)
         received = receiver.decode(sender.encode(sent))
         assert received.queues == sent.queues
@@ -222,7 +222,7 @@ async def test_an_earlier_run_that_is_restored_after_an_outage_arrives(tmp_path:
     earlier, flow = Scripted(), Flow()
     memory = await began(tmp_path, earlier)
     earlier.run(flow, seconds=60, sent=2)
-    memory.save(earlier.sampler.moment())
+    memory.save(earlier.tracker.moment())
     sender, receiver, watched = SnapshotSender(), SnapshotReceiver(), Scripted()
     check(receiver.decode(sender.encode(snapshot_of(watched, "refused"))), snapshot_of(watched, "refused"))
     await began(tmp_path, watched, at_ms=earlier.at_ms + off_s * 1000)

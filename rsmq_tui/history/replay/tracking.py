@@ -13,7 +13,7 @@ from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Ages, Limit, limit_of
-from rsmq_tui.monitor.tracking.sampler import RunningTotals
+from rsmq_tui.monitor.tracking.place_tracker import RunningTotals
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, FlightTimes, ListSeries, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
 from rsmq_tui.monitor.tracking.trend import TotalsPoint, Trend

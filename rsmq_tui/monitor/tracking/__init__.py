@@ -1,12 +1,12 @@
 """From the rows of polls to the states of queues.
 
-forecast      when a growing queue reaches a limit, from the rates of the last ten minutes
-list_tracker  from poll rows to the states of list queues: inputs of the verdicts
-memory        keeps the last hour of a place across restarts
-rsmq_tracker  from poll rows to the states of RSMQ queues: totals, heads, inputs of the verdicts
-sampler       from the rows of a poll to the states of a place: trackers, sums, and the messages to be read next
-series        the last hour of a queue, and rates between two samples
-tracker       what the trackers of all kinds share
-trend         the last hour of all queues and of their sums, and the last day of some
-verdicts      verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
+forecast       when a growing queue reaches a limit, from the rates of the last ten minutes
+list_tracker   from poll rows to the states of list queues: inputs of the verdicts
+memory         keeps the last hour of a place across restarts
+place_tracker  from the rows of a poll to the states of a place: trackers, sums, and the messages to be read next
+rsmq_tracker   from poll rows to the states of RSMQ queues: totals, heads, inputs of the verdicts
+series         the last hour of a queue, and rates between two samples
+tracker        what the trackers of all kinds share
+trend          the last hour of all queues and of their sums, and the last day of some
+verdicts       verdicts: thresholds, conditions, start and end, reasons, and the text of the column DRAINS IN
 """

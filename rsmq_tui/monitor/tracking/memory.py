@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rsmq_tui.monitor.heap import give_back
-from rsmq_tui.monitor.tracking.sampler import EarlierRun, Moment, Sampler
+from rsmq_tui.monitor.tracking.place_tracker import EarlierRun, Moment, PlaceTracker
 from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, COUNTERS, MARK_MS, MARKS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.trend import DAY_BUCKET_MS, DAY_MS, DAY_VALUES, DayBucket, TotalsPoint
 
@@ -97,8 +97,8 @@ class Memory:
         if self._loading is None:
             self._loading = asyncio.create_task(asyncio.to_thread(self.load))
 
-    async def restore(self, sampler: Sampler, at_ms: int) -> None:
-        """Let a new sampler continue from the file; ``at_ms`` is the time of the first poll. Later calls do nothing."""
+    async def restore(self, tracker: PlaceTracker, at_ms: int) -> None:
+        """Let a new tracker continue from the file; ``at_ms`` is the time of the first poll. Later calls do nothing."""
         if self._kept_ms is not None:
             return
         self.begin()
@@ -109,28 +109,28 @@ class Memory:
         if earlier is None or at_ms < earlier.last.at_ms:
             return
         count = len(earlier.names)
-        sampler.trend.marks = {name: earlier.marks[index::count] for index, name in enumerate(earlier.names)}
+        tracker.trend.marks = {name: earlier.marks[index::count] for index, name in enumerate(earlier.names)}
         goes_on = at_ms - earlier.last.at_ms <= KEPT_MS
         day = [bucket for bucket in earlier.day if bucket.at_ms >= at_ms - DAY_MS]
-        sampler.trend.restore_day(day, None if goes_on else earlier.last.at_ms)
+        tracker.trend.restore_day(day, None if goes_on else earlier.last.at_ms)
         if goes_on:
-            sampler.restore(earlier, at_ms)
+            tracker.restore(earlier, at_ms)
 
-    def keep(self, sampler: Sampler, at_ms: int) -> None:
+    def keep(self, tracker: PlaceTracker, at_ms: int) -> None:
         """Write the state after a poll, in a thread, if that is due."""
         self._polled_s = self._clock()
         if self._kept_ms is None or 0 <= at_ms - self._kept_ms < EVERY_MS or self._is_unfit:
             return
         if self._saving is None or self._saving.done():
             self._kept_ms = at_ms
-            self._saving = asyncio.create_task(asyncio.to_thread(self.save, sampler.moment()))
+            self._saving = asyncio.create_task(asyncio.to_thread(self.save, tracker.moment()))
 
-    async def aclose(self, sampler: Sampler) -> None:
+    async def aclose(self, tracker: PlaceTracker) -> None:
         """Write the state after the last poll."""
         for task in (self._loading, self._saving):
             if task is not None:
                 await asyncio.shield(task)
-        if self._kept_ms is not None and not self._is_unfit and (moment := sampler.moment()).at_ms:
+        if self._kept_ms is not None and not self._is_unfit and (moment := tracker.moment()).at_ms:
             # If this dashboard was paused for long, others may have written later moments.
             is_late = (self._clock() - self._polled_s) * 1000 > EVERY_MS
             await asyncio.to_thread(self.save, moment, only_if_newest=is_late)

@@ -16,7 +16,7 @@ from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import EventKind
 from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.monitor.tracking.sampler import Sampler
+from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_condition, read_quiet
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import ServerInfo
@@ -584,11 +584,11 @@ def test_what_passes_is_found_without_looking_at_all_queues() -> None:
 
 
 def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it_is_time() -> None:
-    """The sampler says which states it replaced: events and alerts look at these, and time passes for the others."""
+    """The tracker says which states it replaced: events and alerts look at these, and time passes for the others."""
     names = [f"q{number:05}" for number in range(10_000)]
     rows = [Flow(sent=5, hidden=5).row() for _ in names]
     rows[7] = Flow(sent=1).row()
-    sampler, thresholds = Sampler(Thresholds()), Thresholds()
+    tracker, thresholds = PlaceTracker(Thresholds()), Thresholds()
     events = QueueDetector(SERVER, "rsmq", thresholds)
     rules = AlertRules([rule("depth > 10"), rule("oldest > 40s", for_ms=5_000)])
     happened, reported = [], []
@@ -597,10 +597,10 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
         at_ms = START_MS + second * 1000
         if second == 30:
             rows[5000] = Flow(sent=20, hidden=20).row(vt=b"60")
-        sampler.begin(at_ms, names)
-        sampler.add_rows(range(len(names)), rows)
+        tracker.begin(at_ms, names)
+        tracker.add_rows(range(len(names)), rows)
         snapshot = Snapshot(
-            at_ms, SERVER, "rsmq", sampler.finish()[0], link=Link(fresh_at_s=1.0), changes=sampler.changes
+            at_ms, SERVER, "rsmq", tracker.finish()[0], link=Link(fresh_at_s=1.0), changes=tracker.changes
         )
         if second >= 30:
             assert snapshot.changes is not None

@@ -187,7 +187,7 @@ class _PollInProgress:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a sampler knows at ``at_ms``, to be kept for another run.
+    """What it knows at ``at_ms``, to be kept for another run.
 
     ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
     tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
@@ -224,8 +224,8 @@ class EarlierRun(NamedTuple):
     day: list[DayBucket]
 
 
-class Sampler:
-    """Keeps a tracker for each queue. A poll calls ``begin``, then ``add_rows`` as they arrive, then ``finish``.
+class PlaceTracker:
+    """Has a tracker for each queue of a place. A poll calls ``begin``, ``add_rows`` as they arrive, then ``finish``.
 
     What a poll costs depends on the queues that change, not on how many there are. ``changes`` says which states the
     last poll replaced, as in ``Snapshot``. ``place`` names the server if there are several; ``new_tracker`` makes a
