@@ -14,6 +14,7 @@ from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
+from rsmq_tui.protocol.kinds import LIST
 
 _FOREVER = 1 << 62
 # If nothing was taken for this long, a constant backlog is not called steady.
@@ -165,8 +166,10 @@ class ListTracker(Tracker):
         self.stale_from_ms = self._stale_from(sample, net_s, trend_s, oldest_ms, overdue_ms)
         # fmt: off
         self.state = QueueState(
-            self._name, "list", sample.depth, ready, hidden, oldest_ms, None, None, None, None, None, None, None, None,
-            None, None, 0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
+            self._name, LIST.name, sample.depth, ready, hidden, oldest_ms,
+            # Attributes, counters and rates, which lists do not have.
+            None, None, None, None, None, None, None, None, None, None,
+            0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
             net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
             self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer, limit=limit,
             since_depth=judged.since_depth,
@@ -199,7 +202,7 @@ class ListTracker(Tracker):
         is_known = ready_count is not None and not isinstance(hidden, bytes)
         return BROKEN._replace(
             name=self._name,
-            kind="list",
+            kind=LIST.name,
             place=self._place,
             broken=broken,
             depth=(ready_count or 0) + (hidden_count or 0) if is_known else None,

@@ -11,6 +11,7 @@ from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS,
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
+from rsmq_tui.protocol.kinds import RSMQ
 
 _FOREVER = 1 << 62
 _DIGITS_MAX = 15
@@ -127,7 +128,7 @@ class RsmqTracker(Tracker):
         # By position, as names would take three times as long: this is done for each queue that changes.
         self.state = QueueState(
             self._name,
-            "rsmq",
+            RSMQ.name,
             depth,
             ready,
             hidden,
@@ -250,7 +251,7 @@ class RsmqTracker(Tracker):
         attributes = self._attributes
         return BROKEN._replace(
             name=self._name,
-            kind="rsmq",
+            kind=RSMQ.name,
             place=self._place,
             broken=broken,
             depth=depth if isinstance(depth, int) else None,
