@@ -53,7 +53,7 @@ class ChannelError(Exception):
     """A message could not be sent; its text is for people, and contains no secret."""
 
 
-def sender(channel: Channel, write: Write, environment: Mapping[str, str] = os.environ) -> Send:
+def sender(channel: Channel, write: Write) -> Send:
     """Return a function that sends a message by a channel within its time limit; it raises ``ChannelError``."""
     if channel.kind == "command":
         return lambda message: _run(channel, message)
@@ -63,7 +63,7 @@ def sender(channel: Channel, write: Write, environment: Mapping[str, str] = os.e
     def show(message: Message) -> None:
         if write is None:
             raise ChannelError("there is no terminal")
-        write(_BELL if channel.kind == BELL else notification(channel, message, environment))
+        write(_BELL if channel.kind == BELL else notification(channel, message, os.environ))
 
     return show
 

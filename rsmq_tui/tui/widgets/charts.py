@@ -93,8 +93,8 @@ class BarPanel(Painted):
     BarPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
     """
 
-    def __init__(self, title: str, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, title: str) -> None:
+        super().__init__()
         self.border_title = title
         self._rows: Sequence[tuple[str, float]] = ()
 
