@@ -56,6 +56,12 @@ RETRY_MAX_S = 10.0
 INFO_EVERY_S, INFO_AGAIN_S = 10.0, 3_600.0
 
 
+def retry_delay_s(failures: int, first_s: float, most_s: float) -> float:
+    """Return the time until the next attempt after so many failures, one or more: it doubles each time."""
+    # Far beyond any longest time; after 1,025 failures, the power would be too large for a float.
+    return min(most_s, first_s * 2.0 ** min(failures - 1, 64))
+
+
 class Feed(Protocol):
     """The snapshots of the same place from another process, which polls it for several sessions."""
 
@@ -194,7 +200,7 @@ class Polling(Source, ABC):
     def fail(self, error: Exception, waited_s: float = 0.0) -> Snapshot:
         """Return the snapshot of a poll that failed with this error, after that time."""
         self._failures += 1
-        delay_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
+        delay_s = retry_delay_s(self._failures, RETRY_FIRST_S, RETRY_MAX_S)
         self._retry_s = max(RETRY_FIRST_S, delay_s - waited_s)
         retry_at_s = None if self._paused else self._clock() + self._retry_s
         failure = failure_of(error) if isinstance(error, SERVER_ERRORS) else defect_of(error)

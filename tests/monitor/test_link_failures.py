@@ -12,6 +12,7 @@ import redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import PageRequest, PeekError, RsmqPoller, Snapshot
+from rsmq_tui.monitor.poller import retry_delay_s
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.protocol.keyspace import plant
 from tests.protocol.responder import Responder
@@ -274,3 +275,24 @@ async def test_a_server_that_is_busy_with_a_script() -> None:
         finally:
             with suppress(redis.ResponseError):
                 admin.script_kill()
+
+
+async def test_an_outage_may_last_for_days(tmp_path: Path) -> None:
+    async with polling(f"unix://{tmp_path}/nothing") as poller:
+        link = (await poller.poll()).link
+        for _ in range(2_000):
+            link = poller.fail(ConnectionError("still nothing"), waited_s=0).link
+        assert link.failure is not None
+        assert link.retry_at_s is not None
+
+
+def test_the_time_between_attempts_doubles_up_to_a_bound() -> None:
+    assert [retry_delay_s(failures, 1.0, 10.0) for failures in (1, 2, 3, 4, 5, 1_025, 10**9)] == [
+        1,
+        2,
+        4,
+        8,
+        10,
+        10,
+        10,
+    ]

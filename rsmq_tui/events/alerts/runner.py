@@ -16,6 +16,7 @@ from rsmq_tui.events.alerts.message import Message
 from rsmq_tui.events.alerts.rules import AlertRules, Deletions, unknown_deletions
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.monitor import Snapshot, Thresholds
+from rsmq_tui.monitor.poller import retry_delay_s
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
 from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts
 
@@ -92,7 +93,7 @@ class Outbox:
         if self._refusals >= REFUSED_MAX:
             self._lose(lambda left: [each for each in left if each in waiting])
             self._failures = self._refusals = 0
-        self._next_s = self._clock() + min(RETRY_MAX_S, RETRY_FIRST_S * 2.0 ** (self._failures - 1))
+        self._next_s = self._clock() + retry_delay_s(self._failures, RETRY_FIRST_S, RETRY_MAX_S)
         self._lose(lambda left: [each for each in left if self._next_s - each.since_s > GIVE_UP_S])
 
     def _try(self, group: Sequence[_Unsent]) -> str | None:

@@ -122,6 +122,19 @@ def test_a_message_that_is_refused_for_itself_does_not_hold_back_the_others() ->
     assert (outbox.unsent, outbox.lost, outbox.problem) == ([], 1, None)
 
 
+def test_a_service_may_fail_for_days() -> None:
+    service = Service()
+    outbox = service.outbox()
+    service.fails = True
+    for number in range(1_100):
+        outbox.add(message(number))
+        outbox.turn()
+        service.now_s += RETRY_MAX_S
+    service.fails = False
+    outbox.turn()
+    assert (outbox.unsent, outbox.problem) == ([], None)
+
+
 def test_beyond_the_bound_the_oldest_are_lost() -> None:
     service = Service()
     outbox = service.outbox()
