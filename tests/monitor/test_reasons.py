@@ -103,7 +103,7 @@ def state(**changes: Any) -> QueueState:
         ({"verdict": Verdict.OK, "depth": 2000, "looked": 1200, "looked_all_ms": AT_MS}, "nothing is wrong"),
         (
             {"verdict": Verdict.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5, "since_ms": AT_MS - 7_200_000},
-            "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; the first waits 1 s",
+            "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; the first has waited 1 s",
         ),
         (
             {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},

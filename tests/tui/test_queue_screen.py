@@ -22,7 +22,7 @@ from tests.tui.states import one_of_each, poll_of, queue_of
 TITLES = {
     "cache": "✗ broken: its messages key is not a sorted set",
     "emails": "■ stalled: 3,020 messages ready, never received for 41m since the first send",
-    "orders": "▲ growing: arrivals have exceeded deletes for 34m, now by 210.7/s; the first waits 2h 14m",
+    "orders": "▲ growing: arrivals have exceeded deletes for 34m, now by 210.7/s; the first has waited 2h 14m",
     "invoices": "☣ poisoned: 3 messages received 5 times or more (up to 9)",
     "billing": "◷ aged: the first ready message has waited 22m",
     "audit": "● ok: nothing is wrong",

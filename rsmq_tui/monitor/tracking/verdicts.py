@@ -511,7 +511,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.GROWING:
             more = "arrivals have exceeded deletes" if kind.counts_arrivals else "more was pushed than taken"
             # Short, because screens show what the queue needs after it.
-            first = f"the first waits {waiting}" if kind.counts_receives else waited(queue, at_ms)
+            first = f"the first has waited {waiting}" if kind.counts_receives else waited(queue, at_ms)
             return f"{more} for {span}{now}{'' if queue.oldest_ready_ms is None else f'; {first}'}"
         case Verdict.POISONED:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
