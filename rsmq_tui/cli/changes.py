@@ -41,14 +41,12 @@ def service_of(place: KindPlace, folder: Path | None = None) -> ChangeService:
     keep_days, limit_bytes = _limits()
     profile = place.profile
     return ChangeService(
-        profile.address,
-        place.ns,
+        place.backend(),
         folder or state_folder(),
         read_only=profile.read_only,
         profile=profile.name,
         keep_days=None if folder else keep_days,
         limit_bytes=limit_bytes,
-        backend=place.backend(),
     )
 
 

@@ -11,10 +11,7 @@ from pathlib import Path
 from rsmq_tui.files import sqlite_version, whole_file
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
-from rsmq_tui.protocol.kinds import RSMQ
-from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, Undo
 from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
@@ -63,23 +60,20 @@ READ_ONLY = "read-only: nothing can be changed"
 class ChangeService:
     """Changes the queues of one namespace on one server, or refuses to if it is read-only.
 
-    ``folder`` holds the journal and the audit log; nothing is created there before the first preview. ``backend`` is
-    that of the kind of queue, by default RSMQ. ``names`` are the keys of list queues that messages are moved to. Every
-    method raises ``TriageError``. Close it with ``aclose``.
+    ``backend`` is that of the kind of queue, for a server and a namespace. ``folder`` holds the journal and the audit
+    log; nothing is created there before the first preview. Every method raises ``TriageError``. Close it with
+    ``aclose``.
     """
 
     def __init__(
         self,
-        server: Address | str,
-        ns: str,
+        backend: Backend,
         folder: Path,
         *,
         read_only: bool = False,
         profile: str = "",
         keep_days: int | None = KEEP_DAYS,
         limit_bytes: int = LIMIT_BYTES,
-        backend: Backend | None = None,
-        names: ListNames | None = None,
     ) -> None:
         self.read_only = read_only
         self.profile = profile
@@ -87,7 +81,7 @@ class ChangeService:
         self._journal_path = folder / "journal.sqlite"
         self.limit_bytes = limit_bytes
         self._keep_days = keep_days
-        self._backend: Backend = backend or RSMQ.part("backend")(server, ns, names or ListNames())
+        self._backend = backend
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
         self._audit = AuditLog(folder / "audit.jsonl")

@@ -17,6 +17,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, MessageAction, Move
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Matching
 from rsmq_tui.triage.service import ChangeService
 from tests.bench.measure import ProcessorTimes, Sample, interleave
@@ -90,7 +91,7 @@ async def _undo(scene: _Scene, matching: int) -> float:
 
 
 async def _timed(scene: _Scene, matching: int, preview: Callable[[ChangeService], Awaitable[Any]]) -> float:
-    triage = ChangeService(scene.server.url, NS, scene.folder)
+    triage = ChangeService(RsmqBackend(scene.server.url, NS), scene.folder)
     try:
         started_s = time.perf_counter()
         report = await triage.run(await preview(triage)).to_end()

@@ -30,6 +30,7 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
@@ -352,7 +353,7 @@ async def _change_and_undo(case: _Case, proxy: Proxy, fail: Callable[[], object]
     """Make a change, in which the server fails at a random reply; recover and undo all of it."""
     verb, number = case.chance.choice(sorted(_ACTIONS)), case.chance.randrange(1, 30)
     case.say(f"{verb} fails at reply {number}")
-    service = ChangeService(proxy.url, "rsmq", case.folder / "state")
+    service = ChangeService(RsmqBackend(proxy.url, "rsmq"), case.folder / "state")
     try:
         preview = await service.preview(_ACTIONS[verb])
         failing = _At(number, fail, passes=case.chance.random() < 0.5)
@@ -380,7 +381,7 @@ async def _change_meanwhile(case: _Case, address: Address, ns: str, fail: Callab
         case.chance.random() < 0.5,
     )
     case.say(f"{verb} fails {'before' if is_before else 'after'} batch {left}")
-    service = ChangeService(address, ns, case.folder / "state")
+    service = ChangeService(RsmqBackend(address, ns), case.folder / "state")
     apply = RsmqEditor.apply
 
     async def failing(editor: RsmqEditor, batch: Batch, token: str) -> str:
@@ -620,7 +621,7 @@ async def _dashboard_on(url: str, folder: Path) -> AsyncIterator[Dashboard]:
     """Open a dashboard whose changes are in that folder."""
     app = RsmqApp(
         RsmqPoller(RsmqReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
-        triage=partial(ChangeService, url, "rsmq", folder),
+        triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
         encoding="utf-8",
     )
     async with app.run_test(size=(160, 48)) as pilot:

@@ -29,6 +29,7 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.lists.backend import ListBackend
 from rsmq_tui.triage.rsmq import plan
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Named, Preview, Scope, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.chaos import faults, laws
@@ -293,8 +294,8 @@ class Round:
 
     def _services(self) -> list[ChangeService]:
         url, names = self.server.url, ListNames()
-        queues = ChangeService(url, "rsmq", self._folder)
-        lists = ChangeService(url, LIST.ns, self._folder, backend=ListBackend(url, names, "rsmq"))
+        queues = ChangeService(RsmqBackend(url, "rsmq"), self._folder)
+        lists = ChangeService(ListBackend(url, names, "rsmq"), self._folder)
         return [queues, lists] if self.chance.random() < 0.6 else [lists, queues]
 
     async def _does(self, operator: Operator, service: ChangeService) -> None:

@@ -21,6 +21,7 @@ from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.events.made import event, polled, state
@@ -130,7 +131,7 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
     queues = Rsmq(client)
     queues.create_queue("orders")
     queues.send_messages("orders", ["1", "2", "3"])
-    desk = ChangeService(redis_url, "rsmq", tmp_path)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
     with recording(tmp_path) as recorder:
         await done(desk, Purge(queue="orders"))
         await until_async(lambda: recorder.recent)
@@ -155,7 +156,7 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
     queues = Rsmq(client)
     queues.create_queue("orders")
     ids = queues.send_messages("orders", ["1", "2", "3"])
-    desk = ChangeService(redis_url, "rsmq", tmp_path)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
     await done(desk, Move(queue="orders", target="parked", create=True))
     with recording(tmp_path) as recorder:
         recorder.observe(await live.poll(), live)

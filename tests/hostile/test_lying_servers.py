@@ -16,6 +16,7 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -47,7 +48,7 @@ async def _beside(good: str, bad: str) -> AsyncIterator[Dashboard]:
                 place=place,
                 name=place,
                 ns="rsmq",
-                triage=partial(ChangeService, url, "rsmq", folder),
+                triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
             )
             for place, url in (("good", good), ("bad", bad))
         ]

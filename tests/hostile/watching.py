@@ -18,6 +18,7 @@ from textual.strip import Strip
 from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -41,7 +42,7 @@ async def dashboard(
         folder = Path(parent) / "journal"
         app = RsmqApp(
             RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
-            triage=partial(ChangeService, url, ns, folder),
+            triage=partial(ChangeService, RsmqBackend(url, ns), folder),
         )
         async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
             yield pilot

@@ -39,7 +39,7 @@ async def poller(redis_url: str) -> AsyncIterator[ToyPoller]:
 
 @pytest.fixture
 async def service(redis_url: str, tmp_path: Path) -> AsyncIterator[ChangeService]:
-    changing = ChangeService(redis_url, TOY.ns, tmp_path, backend=ToyBackend(redis_url))
+    changing = ChangeService(ToyBackend(redis_url), tmp_path)
     yield changing
     await changing.aclose()
 
@@ -105,7 +105,7 @@ async def test_a_change_that_was_interrupted_is_settled(
     monkeypatch.undo()
     monkeypatch.setitem(KINDS, TOY.name, TOY)
 
-    later = ChangeService(redis_url, TOY.ns, tmp_path, backend=ToyBackend(redis_url))
+    later = ChangeService(ToyBackend(redis_url), tmp_path)
     (change,) = await later.recover()
     assert (change.ns, change.done, change.can_be_undone) == ("(toys)", 3, True)
     assert (await later.preview_undo(change.change)).count == 3

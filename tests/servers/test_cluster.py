@@ -20,6 +20,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from rsmq_tui.triage.actions import Send
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.servers import real
 from tests.servers.real import HOST, Cluster, RealServer, wait_until
@@ -180,7 +181,7 @@ async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
     assert (await poller.namespaces()).names == ("{a}",)
     poller.switch("{a}")
     assert depths(await poller.poll()) == {"q": 0}
-    triage = ChangeService(address_of(cluster), "rsmq", tmp_path)
+    triage = ChangeService(RsmqBackend(address_of(cluster), "rsmq"), tmp_path)
     with pytest.raises(TriageError, match="hash tag"):
         await triage.preview(Send(queue="q", bodies=(b"x",)))
     await triage.aclose()
@@ -229,7 +230,7 @@ async def test_a_slot_that_moves_is_followed_without_a_failure(
     cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
 ) -> None:
     ns, slot = queue_on_the_first(cluster)
-    poller, triage = polling(ns), ChangeService(address_of(cluster), ns, tmp_path)
+    poller, triage = polling(ns), ChangeService(RsmqBackend(address_of(cluster), ns), tmp_path)
     await done(triage, Send(queue="a", bodies=(b"one",)))
     assert depths(await poller.poll()) == {"a": 1}
     for target in (cluster.masters[1], cluster.masters[2], cluster.masters[0]):
@@ -245,7 +246,7 @@ async def test_a_slot_that_moves_is_followed_without_a_failure(
 
 async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cluster, tmp_path: Path) -> None:
     ns, slot = queue_on_the_first(cluster)
-    triage = ChangeService(address_of(cluster), ns, tmp_path)
+    triage = ChangeService(RsmqBackend(address_of(cluster), ns), tmp_path)
     try:
         preview = await triage.preview(Send(queue="a", bodies=(b"one",)))
         cluster.move(slot, cluster.masters[1])

@@ -20,6 +20,7 @@ from rsmq_tui.protocol import (
     connect_async,
 )
 from rsmq_tui.triage.actions import Send
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.servers import real
 from tests.servers.real import HOST, Watched, real_server, wait_until
@@ -117,7 +118,7 @@ async def test_a_server_that_refuses_to_be_written_to_is_left_for_the_master(sta
     first, second = (stack.enter_context(real_server("--repl-diskless-sync-delay", "0")) for _ in range(2))
     sentinel = stack.enter_context(real_server("--sentinel", conf=[f"sentinel monitor main {HOST} {first.port} 1"]))
     address = Address("redis://x", sentinels=Sentinels("main", (Node(HOST, sentinel.port),)))
-    triage = ChangeService(address, "rsmq", tmp_path)
+    triage = ChangeService(RsmqBackend(address, "rsmq"), tmp_path)
     try:
         with connect(address) as client:
             Rsmq(client).create_queue("a")
@@ -142,7 +143,7 @@ async def test_a_server_that_refuses_to_be_written_to_is_left_for_the_master(sta
 
 async def test_a_failover_is_followed_by_the_next_poll_and_the_next_change(watched: Watched, tmp_path: Path) -> None:
     address = address_of(watched)
-    triage, poller = ChangeService(address, "jobs", tmp_path), RsmqPoller(RsmqReader(address, "jobs"))
+    triage, poller = ChangeService(RsmqBackend(address, "jobs"), tmp_path), RsmqPoller(RsmqReader(address, "jobs"))
     with connect(address) as client:
         queues = Rsmq(client, "jobs")
         queues.create_queue("b")

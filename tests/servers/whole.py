@@ -5,13 +5,14 @@ from pathlib import Path
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.protocol import Address, RsmqReader
 from rsmq_tui.triage.actions import CreateQueue, Send
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 
 
 async def whole_walk(address: Address, ns: str, folder: Path) -> None:
     """Create a queue, send to it and take that back, and see each in a poll."""
-    triage, poller = ChangeService(address, ns, folder), RsmqPoller(RsmqReader(address, ns))
+    triage, poller = ChangeService(RsmqBackend(address, ns), folder), RsmqPoller(RsmqReader(address, ns))
     try:
         assert (await done(triage, CreateQueue(queue="walk", vt=5, delay=0, maxsize=1024))).tally.done == 1
         assert (await done(triage, Send(queue="walk", bodies=(b"one", b"two")))).tally.done == 2

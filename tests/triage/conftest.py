@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.killing import forking_from
 
@@ -34,7 +35,7 @@ def folder(memory: Path) -> Path:
 
 @pytest.fixture
 async def triage(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
-    desk = ChangeService(redis_url, "rsmq", folder)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     yield desk
     await desk.aclose()
 

@@ -16,6 +16,7 @@ from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.rsmq import plan
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.killing import killing_after, stepping, was_killed, work_in_forks
@@ -105,7 +106,7 @@ async def _work(job: dict[str, Any]) -> None:
 def _desk(job: dict[str, Any], folder: Path) -> ChangeService:
     if job["what"] in LIST_CHANGES:
         return list_changes(job["url"], ListNames(), folder)
-    return ChangeService(job["url"], "rsmq", folder)
+    return ChangeService(RsmqBackend(job["url"], "rsmq"), folder)
 
 
 def _arm(kill_at: int) -> None:

@@ -8,7 +8,6 @@ from redis import Redis
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.jsonl import to_line
@@ -123,4 +122,4 @@ def list_changes(
     **options: Any,
 ) -> ChangeService:
     """Return what changes the list queues of a server; ``options`` are of ``ChangeService``."""
-    return ChangeService(server, LIST.ns, folder, backend=ListBackend(server, names, ns, patterns, age), **options)
+    return ChangeService(ListBackend(server, names, ns, patterns, age), folder, **options)

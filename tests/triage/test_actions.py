@@ -13,6 +13,7 @@ from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import ACTIONS, audit_lines, done, fill, message_actions, undone
@@ -123,7 +124,7 @@ async def test_changes_of_another_namespace_or_server_are_not_undone_here(
     triage.watch("rsmq")
     with pytest.raises(TriageError, match="nothing to undo"):
         await triage.preview_undo()
-    elsewhere = ChangeService(redis_url.replace("/0", "/1"), "jobs", folder)
+    elsewhere = ChangeService(RsmqBackend(redis_url.replace("/0", "/1"), "jobs"), folder)
     with pytest.raises(TriageError, match="was made on"):
         await elsewhere.preview_undo(1)
     await elsewhere.aclose()
@@ -182,7 +183,7 @@ async def test_a_refused_action_is_told_and_changes_nothing(triage: ChangeServic
 
 
 async def test_a_server_that_is_gone_is_told(folder: Path) -> None:
-    desk = ChangeService("redis://127.0.0.1:1/0", "rsmq", folder)
+    desk = ChangeService(RsmqBackend("redis://127.0.0.1:1/0", "rsmq"), folder)
 
     with pytest.raises(TriageError, match="connection refused"):
         await desk.preview(Delete(queue="a"))

@@ -13,6 +13,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.jsonl import to_line
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.keyspace import kept, lay, message
@@ -52,7 +53,7 @@ class Scene(KilledChanges):
         return self.received
 
     def desk(self) -> ChangeService:
-        return ChangeService(self._url, "rsmq", self.folder)
+        return ChangeService(RsmqBackend(self._url, "rsmq"), self.folder)
 
 
 @pytest.fixture

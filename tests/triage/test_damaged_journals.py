@@ -22,6 +22,7 @@ from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import COLUMNS, JournalError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
@@ -58,7 +59,7 @@ async def written(triage: ChangeService, queues: Rsmq, client: Redis, folder: Pa
 @pytest.fixture
 async def later(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
     """A desk that is opened after the journal was damaged."""
-    desk = ChangeService(redis_url, "rsmq", folder)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     yield desk
     await desk.aclose()
 
@@ -180,7 +181,7 @@ async def test_a_row_of_anything_ends_in_a_sentence(
 
 async def _refused_or_as_it_was(written: Path, url: str, client: Redis, before: dict[bytes, Any]) -> None:
     """Everything that reads a journal, and the undo of its last change: done with the right bodies, or refused."""
-    desk = ChangeService(url, "rsmq", written.parent)
+    desk = ChangeService(RsmqBackend(url, "rsmq"), written.parent)
     for attempt in (desk.recover, desk.preview_undo, lambda: undone(desk, 4)):
         with suppress(TriageError):
             await attempt()
@@ -415,7 +416,7 @@ async def test_a_clock_that_jumps_drops_nothing(
     # There and back, several times, in this program and in one that is started anew each time.
     for number in range(6):
         jumped[0] = days * DAY_MS if number % 2 == 0 else 0
-        other = ChangeService(redis_url, "rsmq", folder)
+        other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
         for desk in (triage, other):
             await desk.recover()
             assert len((await desk.preview_undo()).notes) == 1
@@ -431,7 +432,7 @@ async def test_what_is_old_goes_when_its_days_have_been_counted(
     await hide_repeatedly(triage, queues, 2)
     for day in range(1, 10):
         monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: now_ms() + day * DAY_MS)
-        other = ChangeService(redis_url, "rsmq", folder)
+        other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
         await other.recover()
         await other.aclose()
         with closing(Journal(folder / "journal.sqlite")) as journal:
@@ -491,7 +492,7 @@ async def test_another_desk_never_prunes_what_runs(
 ) -> None:
     queues.create_queue("a")
     queues.send_messages("a", ["x" * 100] * 10_000)
-    other = ChangeService(redis_url, "rsmq", folder, keep_days=1, limit_bytes=10_000)
+    other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, keep_days=1, limit_bytes=10_000)
     run = triage.run(await triage.preview(Delete(queue="a")))
     async for _ in run:
         await other.recover()
@@ -565,7 +566,7 @@ async def test_a_journal_that_an_earlier_program_wrote_is_undone(
     queues.create_queue("b")
     path = folder / "journal.sqlite"
     _of_an_earlier_program(path)
-    triage, lists = ChangeService(redis_url, "rsmq", folder), list_changes(redis_url, ListNames(), folder)
+    triage, lists = ChangeService(RsmqBackend(redis_url, "rsmq"), folder), list_changes(redis_url, ListNames(), folder)
     with _opened(path) as db:
         # The server that it was made on is long gone.
         db.execute("UPDATE changes SET server = ?", (triage.server,))

@@ -14,6 +14,7 @@ from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release, Send
 from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.machines import run_machine
@@ -58,7 +59,7 @@ class Interleaving(ChangeMachine[State]):
     previewed: tuple[Preview, State, str] | None
 
     def desk(self) -> ChangeService:
-        return ChangeService(self.url, "rsmq", self.folder)
+        return ChangeService(RsmqBackend(self.url, "rsmq"), self.folder)
 
     @initialize()
     def begin(self) -> None:

@@ -25,6 +25,7 @@ from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError, explain
 from rsmq_tui.triage.journal import ChangeLock, Journal, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -108,7 +109,7 @@ async def test_what_is_old_is_dropped(triage: ChangeService, redis_url: str, fol
         db.execute("UPDATE changes SET counted_ms = counted_ms - 8 * 86400000 WHERE change <= 2")
 
     # The undo is younger than what it has undone.
-    later = ChangeService(redis_url, "rsmq", folder)
+    later = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     with pytest.raises(TriageError, match="nothing to undo"):
         await later.preview_undo()
     await later.aclose()
@@ -148,7 +149,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     for module in ("journal",):
         monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + 8 * 86_400_000)
 
-    later = ChangeService(redis_url, "rsmq", folder)
+    later = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     (change,) = await later.recover()
 
     assert (change.state, change.done) == (State.INTERRUPTED, 5)
@@ -242,7 +243,7 @@ async def test_a_longer_memory_keeps_them(triage: ChangeService, redis_url: str,
     with closing(sqlite3.connect(file_of(folder))) as db, db:
         db.execute("UPDATE changes SET counted_ms = counted_ms - 8 * 86400000")
 
-    later = ChangeService(redis_url, "rsmq", folder, keep_days=9)
+    later = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, keep_days=9)
     assert (await later.preview_undo()).keep_days == 9
     await later.aclose()
 
@@ -252,7 +253,7 @@ async def test_the_oldest_go_when_the_file_grows_too_long(
 ) -> None:
     queues.delete_queue("a")
     queues.create_queue("a", maxsize=-1)
-    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=1_000_000)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, limit_bytes=1_000_000)
     for _ in range(5):
         queues.send_messages("a", [os.urandom(1000)] * 300)
         await done(triage, Delete(queue="a"))
@@ -278,7 +279,7 @@ async def test_what_would_not_fit_is_refused_before_anything_changes(
     queues.send_messages("a", ["x" * size] * 100)
     before = everything(client)
     needed = 105 * 200 + 100 * size
-    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed - 1000)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, limit_bytes=needed - 1000)
 
     with pytest.raises(TriageError, match=r"the journal would need .* for 105 messages, and holds at most"):
         await triage.preview(Delete(queue="a"))
@@ -286,7 +287,7 @@ async def test_what_would_not_fit_is_refused_before_anything_changes(
     await triage.aclose()
 
     # What is said to fit does, and is kept.
-    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=needed + 1000)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, limit_bytes=needed + 1000)
     await done(triage, Delete(queue="a"))
     await undone(triage)
     assert everything(client) == before
@@ -415,7 +416,9 @@ async def test_a_line_of_the_audit_log_is_one_line_of_ascii(
     triage: ChangeService, redis_url: str, folder: Path, client: Redis
 ) -> None:
     Rsmq(client, "n\u2028s\n").create_queue("a")
-    desk = ChangeService(redis_url.replace("://", "://default:secret@"), "n\u2028s\n", folder, profile="prod\x1b[31m")
+    desk = ChangeService(
+        RsmqBackend(redis_url.replace("://", "://default:secret@"), "n\u2028s\n"), folder, profile="prod\x1b[31m"
+    )
     client.execute_command("ACL", "SETUSER", "default", "nopass")
 
     await done(desk, Send(queue="a", bodies=(b"secret body",)))
@@ -438,7 +441,7 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
         queues.create_queue(name)
         queues.send_messages(name, ["x"] * 700)
     before = everything(client)
-    desks = [ChangeService(redis_url, "rsmq", folder) for _ in names]
+    desks = [ChangeService(RsmqBackend(redis_url, "rsmq"), folder) for _ in names]
 
     reports = await asyncio.gather(*(done(desk, Delete(queue=name)) for desk, name in zip(desks, names, strict=True)))
     assert [(report.stopped, report.tally.done) for report in reports] == [(None, 700)] * 6
@@ -455,7 +458,7 @@ async def test_two_undos_of_one_change_restore_it_once(
 ) -> None:
     before = everything(client)
     await done(triage, Delete(queue="a"))
-    other = ChangeService(redis_url, "rsmq", folder)
+    other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     previews = [await desk.preview_undo() for desk in (triage, other)]
 
     ended = await asyncio.gather(
@@ -473,7 +476,7 @@ async def test_a_change_that_another_desk_works_on_is_left_alone(
     triage: ChangeService, redis_url: str, client: Redis, folder: Path, queues: Rsmq
 ) -> None:
     queues.send_messages("a", ["x"] * 5_000)
-    other = ChangeService(redis_url, "rsmq", folder)
+    other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     run = triage.run(await triage.preview(Delete(queue="a")))
 
     async for _ in run:

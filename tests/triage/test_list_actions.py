@@ -24,6 +24,7 @@ from rsmq_tui.triage.actions import (
 )
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.lists import select as list_select
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import BODIES_SHOWN, Marked, Named, Shown
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -102,7 +103,7 @@ async def test_there_and_back_and_there_and_back(
 async def test_from_rsmq_to_a_list_and_back(
     redis_url: str, folder: Path, client: Redis, before: dict[bytes, Any], names: ListNames, what: str
 ) -> None:
-    triage = ChangeService(redis_url, "rsmq", folder, names=names)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq", names), folder)
     report = await done(triage, FROM_RSMQ[what])
     assert (report.stopped, report.tally.done) == (None, 3)
     there = everything(client)
@@ -121,7 +122,7 @@ async def test_a_change_of_lists_can_be_undone_from_anywhere(
     redis_url: str, folder: Path, lists: ChangeService, client: Redis, before: dict[bytes, Any]
 ) -> None:
     report = await done(lists, Delete(queue=A))
-    triage = ChangeService(redis_url, "rsmq", folder)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     preview = await triage.preview_undo(report.change)
     assert preview.ns == LISTS_NS
     await triage.run(preview).to_end()

@@ -15,6 +15,7 @@ from rsmq_tui.triage.actions import Delete, Move
 from rsmq_tui.triage.change import Entry
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import VERSION
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -95,12 +96,12 @@ async def test_a_journal_of_those_who_knew_no_lists_goes_on(redis_url: str, fold
     queues.create_queue("q")
     queues.send_messages("q", ["1", "2", "3"])
     before = everything(client)
-    triage = ChangeService(redis_url, "rsmq", folder)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     report = await done(triage, Delete(queue="q"))
     await triage.aclose()
     make_old(folder / "journal.sqlite", 2)
 
-    triage = ChangeService(redis_url, "rsmq", folder)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     assert (await undone(triage, report.change)).tally.done == 3
     await triage.aclose()
     assert everything(client) == before

@@ -12,6 +12,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Delete, DeleteQueue, Send
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.hostile.proxy import Proxy
 from tests.protocol.keyspace import everything
@@ -69,7 +70,7 @@ class LosingOutcomes:
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
     before = everything(client)
-    desk = ChangeService(proxy.url, "rsmq", folder)
+    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
     preview = await desk.preview(ACTIONS[name])
     losing = LosingOutcomes(1 if name == "send" else 3)
     proxy.change(losing)
@@ -95,7 +96,7 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
     proxy: Proxy, client: Redis, folder: Path, name: str, every: int
 ) -> None:
     before = everything(client)
-    desk = ChangeService(proxy.url, "rsmq", folder)
+    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
     preview = await desk.preview(ACTIONS[name])
     proxy.change(losing(every, 4))
 
@@ -120,7 +121,7 @@ async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_fou
 ) -> None:
     monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01, 0.02))
     before = everything(client)
-    desk = ChangeService(proxy.url, "rsmq", folder)
+    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
     run = desk.run(await desk.preview(Delete(queue="a")))
     async for tally in run:
         if tally.done:

@@ -19,6 +19,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import outcome_checksum
 from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, entries_left
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -364,7 +365,7 @@ async def test_two_undos_of_parts_put_a_message_back_once(
     triage: ChangeService, client: Redis, redis_url: str, folder: Path, ids: list[str], *, of_one_desk: bool
 ) -> None:
     await done(triage, actions.Delete(queue="q"))
-    desk = triage if of_one_desk else ChangeService(redis_url, "rsmq", folder)
+    desk = triage if of_one_desk else ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     first = await triage.preview_undo(1, scope=Named(tuple(ids[:20])))
     second = await desk.preview_undo(1, scope=Named(tuple(ids[10:30])))
     rest = await triage.preview_undo(1)
@@ -443,7 +444,7 @@ async def test_a_journal_of_the_version_before(
     with closing(sqlite3.connect(folder / "journal.sqlite")) as db, db:
         db.execute("ALTER TABLE changes DROP COLUMN part")
         db.execute("PRAGMA user_version = 4")
-    later = ChangeService(redis_url, "rsmq", folder)
+    later = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     assert (await part_undone(later, Named(tuple(ids[:2])))).tally.done == 2
     assert (await undone(later)).tally.done == 3
     await later.aclose()

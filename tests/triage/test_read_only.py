@@ -7,6 +7,7 @@ from redis import Redis
 
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import READ_ONLY, ChangeService
 from tests.hostile.keyspace import untouched
 from tests.protocol.keyspace import everything
@@ -21,7 +22,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_every_action_is_refused(client: Redis, redis_url: str, folder: Path, tmp_path: Path, name: str) -> None:
     fill(client)
-    desk = ChangeService(redis_url, "rsmq", folder, read_only=True)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
         await desk.preview(ACTIONS[name](tmp_path))
@@ -32,12 +33,12 @@ async def test_every_action_is_refused(client: Redis, redis_url: str, folder: Pa
 
 async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, folder: Path) -> None:
     fill(client)
-    writer = ChangeService(redis_url, "rsmq", folder)
+    writer = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     await done(writer, Delete(queue="a"))
     await writer.aclose()
     files = files_in(folder)
     assert files
-    desk = ChangeService(redis_url, "rsmq", folder, read_only=True)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client):
         for change in (None, 1):
@@ -54,7 +55,7 @@ async def test_a_preview_of_another_desk_is_refused(
 ) -> None:
     fill(client)
     preview = await triage.preview(Delete(queue="a"))
-    desk = ChangeService(redis_url, "rsmq", folder, read_only=True)
+    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
         desk.run(preview)
@@ -69,7 +70,7 @@ async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
     fill(client)
     before = everything(client)
     client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", "-@write"])
-    desk = ChangeService(redis_url.replace("://", "://ann:secret@"), "rsmq", folder)
+    desk = ChangeService(RsmqBackend(redis_url.replace("://", "://ann:secret@"), "rsmq"), folder)
 
     report = await done(desk, Delete(queue="a"))
 

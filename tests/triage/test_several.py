@@ -15,6 +15,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Matching, Preview, ScanCallback, if_unchanged
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, run_of
@@ -140,7 +141,7 @@ async def test_the_journal_must_have_room_for_the_changes_of_all_queues(
     for name in ("a", "b"):
         queues.create_queue(name, maxsize=-1)
         queues.send_message(name, "order " + "x" * 600_000)
-    triage = ChangeService(redis_url, "rsmq", folder, limit_bytes=1_000_000)
+    triage = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, limit_bytes=1_000_000)
     async with aclosing(triage):
         alone = await preview_several(requests_for(triage, ["a"]), lambda _: None)
         alone.close()

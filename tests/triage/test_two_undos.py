@@ -10,6 +10,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
 from tests.triage.list_doing import A, lay, list_changes, read
@@ -41,7 +42,7 @@ async def test_an_undo_is_refused_while_another_one_of_the_same_change_runs(
 async def test_what_was_left_when_it_was_previewed_is_what_is_undone_meanwhile(
     client: Redis, redis_url: str, folder: Path, triage: ChangeService
 ) -> None:
-    queues, other = Rsmq(client), ChangeService(redis_url, "rsmq", folder)
+    queues, other = Rsmq(client), ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     queues.create_queue("q")
     queues.send_messages("q", ["x"] * 9_000)
     await done(triage, Delete(queue="q"))

@@ -25,6 +25,7 @@ from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQue
 from rsmq_tui.triage.change import Report, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, message_actions, undone
@@ -267,7 +268,7 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
         queues = Rsmq(client)
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = ChangeService(server.url, "rsmq", folder)
+        desk = ChangeService(RsmqBackend(server.url, "rsmq"), folder)
         losing.markers_too = False
         await lost(desk, Delete(queue="a"), losing, link=True)
         client.delete(*(key for key in markers(client) if not key.endswith(b"announced")))
@@ -501,7 +502,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         queues = Rsmq(Redis.from_url(url))
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = ChangeService(url, "rsmq", folder)
+        desk = ChangeService(RsmqBackend(url, "rsmq"), folder)
         losing.markers_too = False
         await lost(desk, Delete(queue="a"), losing, link=True)
         await desk.recover()
@@ -513,7 +514,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         Rsmq(Redis.from_url(other.url)).create_queue("a")
 
         async with another_server_behind(port, other):
-            desk = ChangeService(url, "rsmq", folder)
+            desk = ChangeService(RsmqBackend(url, "rsmq"), folder)
             (change,) = await desk.recover()
             with pytest.raises(TriageError, match="may have been consumed"):
                 await desk.preview_undo()
@@ -527,7 +528,7 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
 
 async def test_a_server_that_does_not_say_who_it_is_is_believed(client: Redis, redis_url: str, folder: Path) -> None:
     client.acl_setuser("mute", enabled=True, passwords=["+p"], keys=["*"], commands=["+@all", "-info"])
-    desk = ChangeService(redis_url.replace("://", "://mute:p@"), "rsmq", folder)
+    desk = ChangeService(RsmqBackend(redis_url.replace("://", "://mute:p@"), "rsmq"), folder)
     await done(desk, Delete(queue="a"))
 
     assert len((await desk.preview_undo()).notes) == 1

@@ -12,6 +12,7 @@ from textual.widgets import Checkbox, Input
 
 from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
@@ -34,7 +35,7 @@ async def changing(
     interval_s: float = 0.1,
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
-    triage = ChangeService(url, "rsmq", folder, read_only=read_only)
+    triage = ChangeService(RsmqBackend(url, "rsmq"), folder, read_only=read_only)
     app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

@@ -7,6 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.triage.journal_db import outcome_checksum
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes import messages
@@ -296,7 +297,7 @@ async def test_hostile_bodies_and_ids_are_shown_as_they_are(orders: Orders) -> N
 
 async def test_what_another_process_has_undone_is_no_longer_marked(orders: Orders) -> None:
     ids = orders.ids("orders")
-    other = ChangeService(orders.url, "rsmq", orders.folder)
+    other = ChangeService(RsmqBackend(orders.url, "rsmq"), orders.folder)
     async with orders.opened() as pilot:
         await _deleted(pilot)
         screen = await _opened(pilot, 1, 5)

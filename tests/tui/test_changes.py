@@ -15,6 +15,7 @@ from textual.widgets import Button, Input, Static
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Send, SetAttributes
 from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
@@ -82,7 +83,7 @@ async def test_the_bottom_line_says_what_an_undo_takes_back_as_long_as_it_does(o
         await until(pilot, lambda: "u undo delete 5 " in _hints(pilot), "the hint")
         assert "deleted 5, skipped 0, failed 0 · u undoes" in text_of(app_of(pilot))
         # Another process undoes it.
-        async with aclosing(ChangeService(redis_url, "rsmq", orders.folder)) as other:
+        async with aclosing(ChangeService(RsmqBackend(redis_url, "rsmq"), orders.folder)) as other:
             preview = await other.preview_undo()
             assert [tally.done async for tally in other.run(preview)][-1] == 5
         await until(pilot, lambda: " undo" not in _hints(pilot), "the hint is gone")
@@ -107,7 +108,10 @@ async def test_the_undo_of_another_queue_is_not_offered(orders: Orders) -> None:
 
 
 async def test_the_hint_of_an_undo_never_names_another_change(orders: Orders, redis_url: str) -> None:
-    async with orders.dashboard() as pilot, aclosing(ChangeService(redis_url, "rsmq", orders.folder)) as other:
+    async with (
+        orders.dashboard() as pilot,
+        aclosing(ChangeService(RsmqBackend(redis_url, "rsmq"), orders.folder)) as other,
+    ):
 
         async def run(preview: Preview) -> None:
             assert [tally.done async for tally in other.run(preview)][-1] == 1

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.changes import journal
 from rsmq_tui.tui.changes.journal import JournalScreen
@@ -159,7 +160,7 @@ async def test_a_change_of_another_server_is_shown_and_not_undone(orders: Orders
 
 
 async def test_the_cursor_stays_on_its_change_when_another_program_makes_one(orders: Orders) -> None:
-    other = ChangeService(orders.url, "rsmq", orders.folder)
+    other = ChangeService(RsmqBackend(orders.url, "rsmq"), orders.folder)
     async with orders.opened() as pilot:
         await pilot.press("x")
         await say_yes(pilot)
@@ -179,7 +180,7 @@ async def test_the_cursor_stays_on_its_change_when_another_program_makes_one(ord
 
 async def test_a_change_whose_program_was_killed_is_settled(orders: Orders) -> None:
     orders.queues.send_messages("other", ["x"] * 9_000)
-    other = ChangeService(orders.url, "rsmq", orders.folder)
+    other = ChangeService(RsmqBackend(orders.url, "rsmq"), orders.folder)
     async with orders.dashboard() as pilot:
         steps: Any = aiter(other.run(await other.preview(Delete(queue="other"))))
         await anext(steps)

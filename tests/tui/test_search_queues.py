@@ -18,6 +18,7 @@ from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
@@ -51,7 +52,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         WatchedServer(
             RsmqPoller(RsmqReader(url), interval_s=0.05, place="rsmq"),
             place="rsmq",
-            triage=ChangeService(url, "rsmq", folder),
+            triage=ChangeService(RsmqBackend(url, "rsmq"), folder),
         ),
         WatchedServer(lists, place="lists", ns=LIST.ns, triage=list_changes(url, ListNames(), folder)),
     ]

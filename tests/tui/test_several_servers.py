@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import QueueState, RsmqPoller, Verdict
 from rsmq_tui.protocol import LISTS_NS, Failure, Rsmq, RsmqReader
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
@@ -352,7 +353,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
                 RsmqPoller(RsmqReader(url), place=place, interval_s=0.2),
                 place=place,
                 name=place,
-                triage=ChangeService(url, "rsmq", tmp_path, profile=place),
+                triage=ChangeService(RsmqBackend(url, "rsmq"), tmp_path, profile=place),
             )
             for place, url in urls.items()
         ]

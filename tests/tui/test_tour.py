@@ -12,6 +12,7 @@ from textual.widgets import TextArea
 from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.protocol import RsmqReader
+from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
@@ -40,7 +41,7 @@ def url() -> Iterator[str]:
 async def _touring(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(
         RsmqPoller(RsmqReader(url), interval_s=0.1),
-        triage=ChangeService(url, "rsmq", folder),
+        triage=ChangeService(RsmqBackend(url, "rsmq"), folder),
         controls=None,
         tour=True,
     )

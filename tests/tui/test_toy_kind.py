@@ -27,7 +27,7 @@ async def test_it_is_shown_read_and_changed(
     monkeypatch.setitem(KINDS, TOY.name, TOY)
     Rsmq(client).create_queue("orders")
     client.zadd(QUEUE, {"ball": 1, "kite": 2})
-    service = ChangeService(redis_url, TOY.ns, tmp_path, backend=ToyBackend(redis_url))
+    service = ChangeService(ToyBackend(redis_url), tmp_path)
     rsmq, toys = RsmqPoller(RsmqReader(redis_url), place="rsmq"), ToyPoller(redis_url, [QUEUE], place="toys")
     app = RsmqApp([WatchedServer(rsmq, place="rsmq"), WatchedServer(toys, place="toys", ns=TOY.ns, triage=service)])
     app.animation_level = "none"

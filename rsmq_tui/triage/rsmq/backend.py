@@ -59,12 +59,15 @@ _SHOWN_BYTES_MAX = 100_000
 
 
 class RsmqBackend(Backend):
-    """The changes of RSMQ queues in a namespace; raises ValueError for an invalid URL."""
+    """The changes of RSMQ queues in a namespace; ``names`` are the keys of lists that messages are moved to.
 
-    def __init__(self, server: Address | str, ns: str, names: ListNames) -> None:
+    Raises ``ValueError`` for an invalid URL.
+    """
+
+    def __init__(self, server: Address | str, ns: str, names: ListNames | None = None) -> None:
         self._editor = RsmqEditor(server, ns)
         self._reader = RsmqReader(server, ns)
-        self._names = names
+        self._names = names or ListNames()
 
     @property
     def editor(self) -> EditExecutor:
