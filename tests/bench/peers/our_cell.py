@@ -64,11 +64,12 @@ def _first() -> Snapshot:
 
 def _queue(number: int) -> QueueState:
     ready, hidden = 30_000 + number, 212 + number
+    sent_ms = _NOW_MS - 8_000_000 + 200_000 * number
     # fmt: off
     return QueueState(
-        f"jobs-orders-{number:05d}", "rsmq", ready + hidden, ready, hidden, _NOW_MS - 8_000_000 + 200_000 * number,
+        f"jobs-orders-{number:05d}", "rsmq", ready + hidden, ready, hidden, sent_ms,
         30, 0, 65536, _NOW_MS - 10**9, _NOW_MS - 10**8, 10**6, 10**6, 612.0, 401.3, 440.1, 0, 0,
-        Verdict.GROWING, _NOW_MS - 2_000_000, Drain.GROWING, None, None, (),
+        Verdict.GROWING, _NOW_MS - 2_000_000, Drain.GROWING, None, None, (), oldest_ready_due_ms=sent_ms,
     )
     # fmt: on
 
