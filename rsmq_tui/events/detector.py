@@ -72,16 +72,19 @@ class Hysteresis:
         self.value, self.after_ms = value, after_ms
         self.changes += 1
         self._changes.append((at_ms, value))
-        begins = len(self._changes) == FLAPS and at_ms - self._changes[0][0] <= self._span_ms
+        begins = len(self._changes) == FLAPS and 0 <= at_ms - self._changes[0][0] <= self._span_ms
         if self.is_flapping or not begins:
             return False
         self.is_flapping = True
         return True
 
     def is_settled(self, at_ms: int, hold_ms: int, flapping_ms: int | None = None) -> bool:
-        """Return whether the value has lasted long enough to be reported; ``flapping_ms`` applies while it flaps."""
+        """Return whether the value has lasted long enough to be reported; ``flapping_ms`` applies while it flaps.
+
+        If the clock was set back since, it may have lasted for any time.
+        """
         held_ms = self._span_ms if flapping_ms is None else flapping_ms
-        return at_ms - self.changed_ms >= (held_ms if self.is_flapping else hold_ms)
+        return not 0 <= at_ms - self.changed_ms < (held_ms if self.is_flapping else hold_ms)
 
     def tell(self) -> int:
         """Record that the value is reported now, and return how often it changed since the last report."""
@@ -631,7 +634,9 @@ class ServerDetector:
         known = before.evicted_keys if info.run_id == before.run_id else 0
         # The counter may have been reset by CONFIG RESETSTAT.
         self._evicted += max(0, info.evicted_keys - known)
-        is_due = self._evicted_reported_ms is None or at_ms - self._evicted_reported_ms >= EVICTED_EVERY_MS
+        reported_ms = self._evicted_reported_ms
+        # The clock of the server may have been set back.
+        is_due = reported_ms is None or not 0 <= at_ms - reported_ms < EVICTED_EVERY_MS
         if self._evicted and is_due:
             words = f"evicted {plural(self._evicted, 'key')} because its memory was full: messages may be lost"
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}

@@ -534,6 +534,25 @@ def test_evictions_are_summed_for_a_minute() -> None:
     assert server.observe_info(INFO._replace(evicted_keys=0, at_ms=200_000)) == []
 
 
+def test_evictions_are_reported_after_the_clock_of_the_server_was_set_back() -> None:
+    server = ServerDetector(SERVER)
+    server.observe_info(INFO._replace(evicted_keys=5, at_ms=8_000_000))
+    server.observe_info(INFO._replace(evicted_keys=8, at_ms=8_010_000))
+
+    (found,) = server.observe_info(INFO._replace(evicted_keys=9, at_ms=1_000_000))
+    assert found.details == {"keys": 1, "evicted_keys": 9}
+
+
+def test_the_end_of_a_trouble_is_told_after_the_clock_of_the_server_was_set_back() -> None:
+    watching = detector()
+    watching.observe(polled(state("orders"), s=8_000))
+    watching.observe(polled(stalled(s=8_001), s=8_001))
+    assert watching.observe(polled(state("orders", depth=4), s=8_060)) == []
+
+    (found,) = watching.observe(polled(state("orders", depth=5), s=1_000))
+    assert found.text.startswith("ok, was stalled")
+
+
 @pytest.mark.parametrize("name", ["[red]x[/]", "\x1b[31m\x07", "a\nb", "\udcff\udc80", "\u202eabc"])
 def test_names_are_kept_as_they_are(name: str) -> None:
     watching = detector()

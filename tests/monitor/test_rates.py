@@ -226,3 +226,40 @@ def test_sums_are_those_of_the_queues_that_were_measured() -> None:
     assert totals.verdicts[Verdict.BROKEN] == 1
     assert sum(totals.verdicts.values()) == 4
     assert totals.oldest == "new"
+
+
+def test_a_server_clock_that_is_set_back_by_hours_begins_anew() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=300, sent=5, received=5, deleted=5)
+    watched.tracker.trend.follow(["q"])
+    watched.at_ms -= 2 * 3_600_000
+    flow.move(sent=5, received=5, deleted=5)
+
+    assert rates(watched.poll_one(flow.row())) == UNKNOWN
+    assert rates(watched.run(flow, seconds=20, sent=5, received=5, deleted=5)) == (5, 5, 5)
+    assert max(watched.tracker.trend.times_ms) <= watched.at_ms
+    assert all(point.at_ms <= watched.at_ms for point in watched.tracker.trend.totals)
+    assert list(watched.tracker.trend.followed) == ["q"]
+    assert watched.totals.verdicts[Verdict.OK] == 1
+
+
+def test_a_server_clock_that_is_set_back_by_hours_hides_no_stall() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=30, sent=1)
+    watched.at_ms -= 2 * 3_600_000
+
+    state = watched.run(flow, seconds=121)
+    assert (state.verdict, rates(state)) == (Verdict.STALLED, (0, 0, 0))
+
+
+def test_a_server_clock_that_is_set_back_by_seconds_loses_nothing() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=300, sent=5, received=5, deleted=5)
+    trend = watched.tracker.trend
+    watched.at_ms -= 5_000
+
+    assert rates(watched.run(flow, seconds=20, sent=5, received=5, deleted=5)) == (5, 5, 5)
+    assert watched.tracker.trend is trend

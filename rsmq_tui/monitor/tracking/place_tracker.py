@@ -25,6 +25,8 @@ from rsmq_tui.protocol.due_times import DueTimes
 WALK_MESSAGES = 250
 WALK_QUEUES = 20
 _CONSIDERED = 500
+# If the server's clock is set back by less than this, what is known is kept: rates are unknown for as long.
+_SET_BACK_MS = RATE_SPAN_MS
 _RATES = [itemgetter(QueueState._fields.index(name)) for name in ("arrivals_s", "deletes_s", "receives_s")]
 
 
@@ -229,14 +231,20 @@ class PlaceTracker:
 
     What a poll costs depends on the queues that change, not on how many there are. ``changes`` says which states the
     last poll replaced, as in ``Snapshot``. ``place`` names the server if there are several; ``new_tracker`` makes a
-    tracker for the kind of queue.
+    tracker for the kind of queue. After the clock of the server was set back, it begins anew, with another ``trend``.
     """
 
     def __init__(self, thresholds: Thresholds, place: str = "", new_tracker: NewTracker = RsmqTracker) -> None:
-        self.trend = Trend()
         self._thresholds = thresholds
         self._place = place
         self._new_tracker = new_tracker
+        self._shown: Sequence[str] = ()
+        # The queues that this program changes, and how many polls have begun since.
+        self._own_changes: dict[str, int] = {}
+        self._begin_anew(Trend())
+
+    def _begin_anew(self, trend: Trend) -> None:
+        self.trend = trend
         self._trackers: dict[str, Tracker] = {}
         # The queues in the order of the index, their trackers and their states: the same from poll to poll, but for
         # those that change.
@@ -253,10 +261,8 @@ class PlaceTracker:
         self.changes: Changes | None = None
         self._totals = RunningTotals()
         self._rotation = Rotation()
-        self._shown: Sequence[str] = ()
-        # The queues that this program changes, and how many polls have begun since.
-        self._own_changes: dict[str, int] = {}
-        # The contribution to the sums of queues whose rates are unknown because of such a change: their last rates.
+        # The contribution to the sums of queues whose rates are unknown because of a change of this program: their
+        # last rates.
         self._counted: dict[str, QueueState] = {}
         # The time of the last moment that was kept.
         self._remembered_ms = 0
@@ -270,6 +276,9 @@ class PlaceTracker:
 
         ``memory_limit`` is when the memory of the server will be full.
         """
+        if at_ms <= self._poll.at_ms - _SET_BACK_MS:
+            # No time that was measured before can be compared with those of now.
+            self._begin_anew(self.trend.successor())
         last = self._poll
         if names is not self._names and names != self._names:
             self._follow_names(names)

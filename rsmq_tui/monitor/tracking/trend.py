@@ -256,6 +256,12 @@ class Trend:
         # The counters of a day of queues that have no series yet.
         self.marks: dict[str, array[float]] = {}
 
+    def successor(self) -> "Trend":
+        """Return an empty one that keeps the same of each queue."""
+        trend = Trend()
+        trend.is_charted, trend.followed = self.is_charted, self.followed.copy()
+        return trend
+
     def is_due(self, at_ms: int) -> bool:
         """Return whether a new bucket is due."""
         return not self.times_ms or at_ms - self.times_ms[-1] >= BUCKET_MS
