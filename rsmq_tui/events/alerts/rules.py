@@ -525,7 +525,7 @@ class AlertRules:
         # When a place last found that its server was changed, what was missing then, and since when.
         self._restarts: dict[tuple[str, ...], tuple[int, Losses, int]] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
-        self._of_servers: dict[tuple[str, str], dict[tuple[str, str], bool | None]] = {}
+        self._of_servers: dict[tuple[str, str], dict[str, bool | None]] = {}
         self._outages: dict[tuple[str, str], OutageClock] = {}
 
     def apply(
@@ -634,7 +634,8 @@ class AlertRules:
         """Apply a rule to a server, from the states of its places."""
         snapshot, profile, now = poll.snapshot, poll.profile, poll.now
         places = self._of_servers.setdefault((rule.name, snapshot.server), {})
-        place = snapshot.place, snapshot.ns
+        # Not by namespace, which a dashboard may switch: of the old one, nothing more is heard.
+        place = snapshot.place
         outages = self._outages.setdefault((rule.name, snapshot.server), OutageClock())
         if rule.when.what == SERVER_GONE:
             failure = snapshot.link.failure

@@ -405,6 +405,14 @@ def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     assert watched.sent[1].text == "redis://shop:6379/0: answers again for 35 s now, after 1m 58s to 2m 1s"
 
 
+def test_a_server_is_gone_although_another_namespace_of_it_answered_before() -> None:
+    watched = Watched(rule("server gone", for_ms=20_000))
+    watched.poll(s=30, ns="old")
+    watched.poll(s=30, ns="new")
+    watched.poll(s=60, ns="new", failure=_GONE)
+    assert said(watched.sent) == [("firing", 0)]
+
+
 def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None:
     watched, server = Watched(rule("server gone")), ServerDetector(SERVER)
     logged: list[str] = []

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -156,8 +157,8 @@ async def _once(
     snapshots = await ask_all([place for _, place in places], lambda place: place.poll_once(line), line)
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers, so places that answer come first.
-    for (_, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
-        runner.apply(snapshot, place.profile.thresholds, place.profile.name)
+    for (name, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
+        runner.apply(replace(snapshot, place=name), place.profile.thresholds, place.profile.name)
     slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
     await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
     for message in found:
