@@ -22,9 +22,11 @@ import shutil
 import socket
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +374,8 @@ SYNC_EVERY_S = 5.0
 # A segment of a past day gets no more rows, except from a server whose clock is behind.
 _DAY_OVER_S = 60.0
 _RETRY_S = 30.0
+# Polls wait while segments are sealed. After an outage of the disk or of a bucket, there may be hundreds of them.
+_SEALING_S = 2.0
 _GIVE_BACK_S = 10.0
 
 
@@ -482,10 +486,10 @@ class Writer:
             if self._is_due(segment, now_s):
                 self._end(table, day)
         if now_s >= self._retry_at_s:
-            self._seal_waiting()
+            self._seal_waiting(now_s + _SEALING_S)
         if now_s >= self._recover_at_s:
-            self._recover_at_s = now_s + self._settings.seal_every_s
-            self._recover()
+            is_whole = self._recover(now_s + _SEALING_S)
+            self._recover_at_s = now_s + (self._settings.seal_every_s if is_whole else _RETRY_S)
         if self.sealed_files != sealed or now_s >= self._give_back_at_s:
             self._give_back_at_s = now_s + _GIVE_BACK_S
             _give_back_memory()
@@ -494,7 +498,7 @@ class Writer:
         """Seal everything; segments that cannot be sealed stay for the next recorder."""
         for table, day in list(self._open):
             self._end(table, day)
-        self._seal_waiting()
+        self._seal_waiting(inf)
         if self._place is not None:
             self._place.leave()
 
@@ -523,12 +527,17 @@ class Writer:
         self._waiting.append(segment.path)
         self._retry_at_s = 0.0
 
-    def _seal_waiting(self) -> None:
+    def _seal_waiting(self, until_s: float) -> None:
+        """Seal the segments that wait, the oldest first, until that time of the clock, ``inf`` for all of them.
+
+        Unless all are to be sealed, it ends with the first one that cannot be: the others would most likely fail in the
+        same way. That one waits behind the others, so that it keeps none from being sealed.
+        """
         if not self._waiting:
             return
-        waiting, self._waiting = self._waiting, []
-        self.problem = None
-        for path in waiting:
+        waiting, self._waiting = deque(self._waiting), []
+        while waiting and self._clock() <= until_s:
+            path = waiting.popleft()
             try:
                 self._seal(path, self.recorder)
             except Exception as error:
@@ -536,6 +545,11 @@ class Writer:
                 self.problem = explain(error, self.label)
                 self._waiting.append(path)
                 self._retry_at_s = self._clock() + _RETRY_S
+                if until_s < inf:
+                    break
+        self._waiting = [*waiting, *self._waiting]
+        if not self._waiting:
+            self.problem = None
         self._delete_old_days()
 
     def _seal(self, path: Path, recorder: str) -> None:
@@ -557,12 +571,17 @@ class Writer:
                 self.sealed_bytes += size
         path.unlink()
 
-    def _recover(self) -> None:
-        """Seal the segments of dead recorders; one that cannot be sealed stays, such as one of a later version."""
+    def _recover(self, until_s: float) -> bool:
+        """Seal the segments of dead recorders until that time of the clock, and return whether all were tried.
+
+        One that cannot be sealed stays, such as one of a later version.
+        """
         try:
             for place in claim_abandoned(self._root):
                 try:
                     for path in place.segments():
+                        if self._clock() > until_s:
+                            return False
                         try:
                             self._seal(path, place.recorder)
                         except Exception as error:
@@ -571,6 +590,7 @@ class Writer:
                     place.leave()
         except OSError as error:
             self.problem = explain(error, self.label)
+        return True
 
     def _delete_old_days(self) -> None:
         settings = self._settings

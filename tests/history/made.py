@@ -1,5 +1,6 @@
 """Snapshots made by hand, and what a history holds as any reader of Parquet sees it."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def sealed_one_by_one(out: Path, polls: int = 6, *, at_ms: int = NOON_MS) -> Non
             hand.writer.append(MESSAGES, rows, known["at_ms"])
         for table, day in list(hand.writer._open):
             hand.writer._end(table, day)
-        hand.writer._seal_waiting()
+        hand.writer._seal_waiting(inf)
     hand.writer.close()
 
 

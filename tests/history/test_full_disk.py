@@ -47,7 +47,8 @@ print(json.dumps([[t.polls, t.lost, t.problem, t.is_failing] for t in (full, roo
 
 def limited(out: Path, limit: int) -> list[list[Any]]:
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(out), str(limit)],
+        # Bytecode that is cut short would break later imports.
+        [sys.executable, "-B", "-c", LIMITED, str(out), str(limit)],
         cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

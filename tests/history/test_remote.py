@@ -66,6 +66,46 @@ def test_an_outage_there_loses_nothing(
     assert len(list(History(URL, state=tmp_path).polls())) == 1
 
 
+def test_in_a_long_outage_there_each_attempt_seals_one_segment(
+    memory: MemoryFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = Hand(URL, tmp_path, seal_every_s=600)
+    attempts = 0
+
+    def fail(*_: Any, **__: Any) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise ConnectionError("the bucket does not answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "mv", fail)
+        for number in range(144):
+            hand.poll(NOON_MS + number)
+            hand.now_s += 600
+            before = attempts
+            hand.writer.tend()
+            assert attempts == before + 1
+    assert hand.writer.problem is not None
+
+    original = MemoryFileSystem.mv
+
+    def slow(*arguments: Any, **options: Any) -> None:
+        original(*arguments, **options)
+        hand.now_s += 1
+
+    # It is there again: polls do not wait until all of them are sealed.
+    hand.now_s += 30
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "mv", slow)
+        hand.writer.tend()
+        assert 0 < hand.writer.sealed_files < 10
+        while hand.writer.sealed_files < 144:
+            hand.writer.tend()
+    assert hand.writer.problem is None
+    hand.writer.close()
+    assert len(list(History(URL, state=tmp_path).polls())) == 144
+
+
 def test_old_days_go_there_too(memory: MemoryFileSystem, tmp_path: Path) -> None:
     hand = Hand(URL, tmp_path, keep_ms=DAY_MS)
     for day in (5, 0):
