@@ -8,8 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.tracking import trend as trends
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_MS
-from rsmq_tui.monitor.tracking.trend import COARSE_BUCKETS, DAY_BUCKET_MS, DAY_BUCKETS
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_MS, TREND_MS
+from rsmq_tui.monitor.tracking.trend import (
+    COARSE_BUCKETS,
+    DAY_BUCKET_MS,
+    DAY_BUCKETS,
+    DAY_MS,
+    TOTALS_COARSE_MS,
+    TOTALS_FINE,
+)
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -296,3 +303,36 @@ def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypat
     _after_a_day(watched, names, 1)
     assert list(trend.day.queue("c")) == []
     assert [point.ready is None for point in trend.day.queue("a")].count(False) >= 10
+
+
+def test_the_sums_of_a_server_that_comes_and_goes_all_day_are_bounded() -> None:
+    watched = Scripted()
+    flow = Flow()
+    for _ in range(DAY_MS // 4_000):
+        flow.move(sent=1)
+        watched.resume(after_s=2)
+        watched.poll_one(flow.row(), after_s=2)
+    trend = watched.tracker.trend
+
+    hour, day = TREND_MS // TOTALS_COARSE_MS, DAY_MS // DAY_BUCKET_MS
+    assert len(trend.totals) <= TOTALS_FINE + 3 * (hour + 1)
+    assert len(trend.day.totals) <= 3 * (day + 1)
+    # Charts still show the gaps, and the highest counts.
+    for points, every_ms in (([*trend.totals][:-TOTALS_FINE], TOTALS_COARSE_MS), (trend.day.totals, DAY_BUCKET_MS)):
+        gaps = {point.at_ms // every_ms for point in points if point.ready is None}
+        assert len(gaps) >= len({point.at_ms // every_ms for point in points}) - 1
+        known = [point.ready for point in points if point.ready is not None]
+        assert known == sorted(known)
+
+
+def test_an_outage_stays_a_gap_in_the_sums() -> None:
+    watched = Scripted()
+    flow = Flow()
+    watched.run(flow, seconds=1_000, sent=1)
+    watched.resume(after_s=1_000)
+    watched.run(flow, seconds=7_200, sent=1)
+    (gap,) = [point for point in watched.tracker.trend.day_totals if point.ready is None]
+
+    before = [point for point in watched.tracker.trend.day_totals if point.at_ms < gap.at_ms]
+    after = [point for point in watched.tracker.trend.day_totals if point.at_ms > gap.at_ms]
+    assert after[0].at_ms - before[-1].at_ms >= 1_000_000

@@ -83,12 +83,30 @@ class TotalsPoint(NamedTuple):
     deletes_s: float | None
     receives_s: float | None
 
-    def merged(self, later: "TotalsPoint", every_ms: int = TOTALS_COARSE_MS) -> "TotalsPoint | None":
-        """Return the higher values of two polls of about the same time; None if one is a gap, or they are apart."""
-        is_near = self.at_ms // every_ms == later.at_ms // every_ms
-        if self.ready is None or later.ready is None or not is_near:
+    def merged(self, later: "TotalsPoint") -> "TotalsPoint | None":
+        """Return the higher values of two polls, at the time of the first one; None if one is a gap."""
+        if self.ready is None or later.ready is None:
             return None
         return TotalsPoint(self.at_ms, *map(higher, self[1:], later[1:]))  # type: ignore[arg-type]
+
+
+def _merge(points: "deque[TotalsPoint]", index: int, every_ms: int) -> None:
+    """Let the point at an index be a part of one before it, if both are of the same ``every_ms``.
+
+    At most three of them stay, although the server may have come and gone all that time: a gap, what was polled, a gap.
+    """
+    point = points[index]
+    for before in range(index - 1, max(-1, index - 3), -1):
+        known = points[before]
+        if known.at_ms // every_ms != point.at_ms // every_ms:
+            return
+        if (merged := known.merged(point)) is not None:
+            points[before] = merged
+        if merged is not None or known.ready is point.ready is None:
+            del points[index]
+            return
+        if point.ready is None:
+            return
 
 
 class QueuePoint(NamedTuple):
@@ -136,11 +154,8 @@ class DayTrend:
 
     def add_totals(self, point: TotalsPoint) -> None:
         """Add the sums of a poll that are older than an hour."""
-        merged = self.totals[-1].merged(point, DAY_BUCKET_MS) if self.totals else None
-        if merged is not None:
-            self.totals[-1] = merged
-        else:
-            self.totals.append(point)
+        self.totals.append(point)
+        _merge(self.totals, len(self.totals) - 1, DAY_BUCKET_MS)
         while self.totals[0].at_ms < point.at_ms - DAY_MS + TREND_MS:
             self.totals.popleft()
 
@@ -333,9 +348,8 @@ class Trend:
         totals = self.totals
         totals.append(point)
         index = len(totals) - TOTALS_FINE - 1
-        if index > 0 and (merged := totals[index - 1].merged(totals[index])) is not None:
-            totals[index - 1] = merged
-            del totals[index]
+        if index > 0:
+            _merge(totals, index, TOTALS_COARSE_MS)
         while totals[0].at_ms < point.at_ms - TREND_MS:
             self.day.add_totals(totals.popleft())
 
