@@ -10,6 +10,8 @@ from rsmq_tui.monitor.tracking.trend import TOTALS_COARSE_MS, TotalsPoint, Trend
 from rsmq_tui.protocol.kinds import kind_of
 
 _POINT_MS = 1_000
+# If the combined time differs by more than this from the time of the server that it follows, it begins anew.
+_APART_MS = 60_000
 
 
 class Fleet:
@@ -17,13 +19,15 @@ class Fleet:
 
     If a server does not answer, its last queues stay, its counts stay in the sums, and a note says so. No server waits
     for another. Server clocks may differ: the combined time starts at the first snapshot's, and advances with the
-    local clock of ``fresh_at_s``. The memories of an earlier run continue the sums.
+    local clock of ``fresh_at_s``. That clock stands still while this machine sleeps, and the one of the server may be
+    set: then the combined time starts again. The memories of an earlier run continue the sums.
     """
 
     def __init__(self, places: Sequence[str]) -> None:
         self._last: dict[str, Snapshot | None] = dict.fromkeys(places)
         self._trend = Trend()
-        self._began: tuple[int, float] | None = None
+        # The place whose time is followed, and its time and the local one at the start.
+        self._began: tuple[str, int, float] | None = None
         # The sums of earlier runs, by place, and when they were read.
         self._earlier: dict[str, list[TotalsPoint]] = {}
         self._live_from_ms: int | None = None
@@ -73,12 +77,26 @@ class Fleet:
 
     def _time(self, snapshot: Snapshot) -> int:
         fresh_s = max((part.link.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0)
-        if self._began is None and snapshot.link.fresh_at_s is not None:
-            self._began = snapshot.at_ms, snapshot.link.fresh_at_s
+        link = snapshot.link
+        if self._began is None and link.fresh_at_s is not None:
+            self._began = snapshot.place, snapshot.at_ms, link.fresh_at_s
         if self._began is None:
             return snapshot.at_ms
-        began_ms, began_s = self._began
-        return began_ms + round((fresh_s - began_s) * 1000)
+        place, began_ms, began_s = self._began
+        ahead_ms = 0
+        if place == snapshot.place and link.failure is None and link.fresh_at_s is not None:
+            ahead_ms = snapshot.at_ms - began_ms - round((link.fresh_at_s - began_s) * 1000)
+        if abs(ahead_ms) <= _APART_MS:
+            return began_ms + round((fresh_s - began_s) * 1000)
+        self._began = place, began_ms + ahead_ms, began_s
+        at_ms = began_ms + ahead_ms + round((fresh_s - began_s) * 1000)
+        if ahead_ms > 0:
+            self._trend.resume(at_ms)
+        else:
+            # The times of the sums are later than now.
+            self._trend, self._live_from_ms = self._trend.successor(), at_ms
+            self._earlier = {name: [] for name in self._earlier}
+        return at_ms
 
 
 def _summed(earlier: Mapping[str, Sequence[TotalsPoint]], until_ms: int) -> Iterator[TotalsPoint]:

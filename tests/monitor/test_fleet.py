@@ -62,6 +62,34 @@ def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
     assert len(fleet.combine(_poll("slow", 1, link=Link(None, 105.0))).trend.totals) == 5
 
 
+def test_time_is_right_after_this_machine_has_slept() -> None:
+    fleet, slept_ms = Fleet(["prod", "test"]), 1_800_000
+    for step in range(3):
+        for place in ("prod", "test"):
+            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+    # Its monotonic clock stood still.
+    awake = fleet.combine(_poll("prod", 1, at_ms=START_MS + slept_ms, link=Link(None, 103.0)))
+    both = fleet.combine(_poll("test", 1, at_ms=START_MS + slept_ms, link=Link(None, 104.0)))
+
+    assert (awake.at_ms, both.at_ms) == (START_MS + slept_ms, START_MS + slept_ms + 1_000)
+    # Charts show a gap.
+    assert [point.ready for point in both.trend.totals] == [1, 2, 2, None, 2, 2]
+
+
+def test_the_sums_go_on_after_the_clock_of_a_server_was_set_back() -> None:
+    fleet = Fleet(["prod", "test"])
+    for step in range(3):
+        for place in ("prod", "test"):
+            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+    for step in range(3, 6):
+        back_ms = START_MS - 7_200_000 + 1_000 * step
+        both = fleet.combine(_poll("prod", 1, at_ms=back_ms, link=Link(None, 100.0 + step)))
+        both = fleet.combine(_poll("test", 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+
+    assert both.at_ms == back_ms
+    assert [point.at_ms - back_ms for point in both.trend.totals] == [-2_000, -1_000, 0]
+
+
 def test_a_server_that_has_not_answered_has_an_empty_part() -> None:
     both = Fleet(["prod", "test"]).combine(_poll("prod", 3))
     assert both.part("test").queues == ()
