@@ -106,15 +106,25 @@ class EventStore(SqliteFile):
     def write(self, events: Iterable[Event], *, uids: Sequence[str] | None = None) -> int:
         """Write events in one transaction, and return how many were written; those of other writers are left out.
 
-        ``uids`` gives each event an id, under which it is written only once, ever.
+        ``uids`` gives each event an id, under which it is written only once, ever: not again when it was deleted.
         """
         written = 0
         with self.explained(), self.transaction():
+            from_ms = None if uids is None else self._reaches_back_to()
             for number, event in enumerate(events):
-                written += self._write(event, None if uids is None else uids[number])
+                if from_ms is None or event.at_ms >= from_ms:
+                    written += self._write(event, None if uids is None else uids[number])
             if written:
                 self.db.execute("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?", (self._limit,))
         return written
+
+    def _reaches_back_to(self) -> int | None:
+        """Return the time of the oldest event if others were deleted to keep the limit, otherwise None."""
+        # Ids begin at 1, and are not used again.
+        first = self.db.execute("SELECT id FROM events ORDER BY id LIMIT 1").fetchone()
+        if first is None or first["id"] == 1:
+            return None
+        return int(self.db.execute("SELECT min(at_ms) FROM events").fetchone()[0])
 
     def _write(self, event: Event, uid: str | None) -> bool:
         begin_ms, within_ms = _time(event.begin_ms), _SAME_OF_KIND_MS.get(event.kind, _SAME_MS)

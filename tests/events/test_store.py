@@ -146,6 +146,15 @@ def test_an_event_with_an_id_is_written_once_ever(store: EventStore, other: Even
     assert other.write([event(120)], uids=["change:3"]) == 0
 
 
+def test_an_event_with_an_id_is_not_written_again_when_it_was_deleted(path: Path) -> None:
+    with closing(EventStore(path, limit=100)) as store:
+        assert store.write([event(), event(1)], uids=["change:1", "change:2"]) == 2
+        store.write(event(10 + number, kind=EventKind.EMPTIED) for number in range(200))
+
+        assert store.write([event(), event(1), event(300)], uids=["change:1", "change:2", "change:3"]) == 1
+        assert store.last(1)[0].event == event(300)
+
+
 def test_two_writers_at_once_lose_and_double_nothing(store: EventStore, other: EventStore) -> None:
     def write(writer: EventStore, name: str) -> None:
         for number in range(50):

@@ -22,6 +22,8 @@ FILE_NAME = "alerts.sqlite"
 KEPT_MS = 7 * 86_400_000
 _FUTURE_MS = 3_600_000
 _RETRY_S = 30.0
+# How often what ended longer ago than ``KEPT_MS`` is deleted.
+_TIDY_S = 3_600.0
 # Two programs do not repeat at the same moment.
 _REPEAT_SLACK_MS = 1_000
 
@@ -92,7 +94,7 @@ class AlertStore:
         self.problem: str | None = None
         self._path = folder / FILE_NAME
         self._clock = clock
-        self._retry_at_s = 0.0
+        self._retry_at_s = self._tidy_at_s = 0.0
         self._file: AlertFile | None = None
 
     def load(self, topic: Topic, wall_ms: int) -> dict[str, ReportedCondition]:
@@ -120,7 +122,7 @@ class AlertStore:
         """Record that these queues are reported now, and return those that no other program has reported."""
         values = ((*_raw(topic), name_bytes(name), since, wall_ms, None) for name, since in since_ms.items())
         change = "since_ms = excluded.since_ms, told_ms = excluded.told_ms, over_ms = NULL WHERE over_ms IS NOT NULL"
-        return self._news(f"{_INSERT} {change}", since_ms, values)
+        return self._news(f"{_INSERT} {change}", since_ms, values, wall_ms)
 
     def repeat(
         self, topic: Topic, since_ms: Mapping[str, int], unreported_ms: Mapping[str, int], wall_ms: int
@@ -135,12 +137,12 @@ class AlertStore:
             for name, since in since_ms.items()
         )
         change = "told_ms = excluded.told_ms, over_ms = NULL WHERE told_ms <= ?"
-        return self._news(f"{_INSERT} {change}", since_ms, values)
+        return self._news(f"{_INSERT} {change}", since_ms, values, wall_ms)
 
     def end(self, topic: Topic, since_ms: Mapping[str, int], wall_ms: int) -> Sequence[str]:
         """Record that it is over for these queues, and return those for which no other program has reported that."""
         values = ((*_raw(topic), name_bytes(name), since, wall_ms, wall_ms) for name, since in since_ms.items())
-        return self._news(f"{_INSERT} over_ms = excluded.over_ms WHERE over_ms IS NULL", since_ms, values)
+        return self._news(f"{_INSERT} over_ms = excluded.over_ms WHERE over_ms IS NULL", since_ms, values, wall_ms)
 
     def take_back(self, topic: Topic, wall_ms: int) -> None:
         """Record that what was reported at that time could not be sent: the next start reports it."""
@@ -160,11 +162,17 @@ class AlertStore:
                 self._file.close()
             self._file = None
 
-    def _news(self, query: str, names: Iterable[str], values: Iterable[tuple[object, ...]]) -> Sequence[str]:
+    def _news(
+        self, query: str, names: Iterable[str], values: Iterable[tuple[object, ...]], wall_ms: int
+    ) -> Sequence[str]:
         """Execute a statement for each name in one transaction, and return those for which it changed a row."""
 
         def write(file: AlertFile) -> Sequence[str]:
             with file.transaction():
+                if self._clock() >= self._tidy_at_s:
+                    # Queues come and go, so that names would collect there.
+                    file.db.execute("DELETE FROM told WHERE over_ms < ?", (wall_ms - KEPT_MS,))
+                    self._tidy_at_s = self._clock() + _TIDY_S
                 return [
                     name
                     for name, value in zip(names, values, strict=True)

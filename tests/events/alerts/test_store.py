@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui import sqlite_file
-from rsmq_tui.events.alerts.store import FILE_NAME, AlertStore, ReportedCondition, Topic
+from rsmq_tui.events.alerts.store import FILE_NAME, KEPT_MS, AlertStore, ReportedCondition, Topic
 from tests.cli.running import SECONDS_MAX
 from tests.monitor.timing import FakeClock
 
@@ -161,3 +161,20 @@ print(json.dumps([number, store.problem, len(found)]))
     assert number > 10
     assert problem.startswith(f"the file of sent alerts {tmp_path / FILE_NAME} cannot be used: ")
     assert news == 1
+
+
+def test_names_of_queues_whose_alerts_ended_long_ago_are_not_kept(
+    store: AlertStore, tmp_path: Path, clock: FakeClock
+) -> None:
+    days = 30
+    for day in range(days):
+        now_ms = NOW_MS + day * 86_400_000
+        names = {f"q{day}.{number}": now_ms for number in range(10)}
+        store.begin(TOPIC, names, now_ms)
+        store.end(TOPIC, names, now_ms + 1)
+        clock.now_s += 86_400
+    store.begin(TOPIC, {"lasts": now_ms}, now_ms)
+
+    with closing(sqlite3.connect(tmp_path / "state" / FILE_NAME)) as db:
+        (kept,) = db.execute("SELECT count(*) FROM told").fetchone()
+    assert kept == 10 * (KEPT_MS // 86_400_000 + 1) + 1
