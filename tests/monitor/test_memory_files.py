@@ -104,7 +104,7 @@ print(json.dumps([told, earlier.last.at_ms, len(earlier.times_ms)]))
         (lambda path: path.write_bytes(b"not a database" * 1000), "another program wrote it", False),
         (lambda path: run(path, "PRAGMA application_id = 7"), "another program wrote it", False),
         (lambda path: run(path, "PRAGMA user_version = 99"), "another version of this program wrote it", False),
-        (lambda path: os.truncate(path, 200_000_000), "it is too long", False),
+        (lambda path: os.truncate(path, 200_000_000), "it was too long, and replaced", True),
         (lambda path: os.truncate(path, path.stat().st_size // 2), "it was damaged, and replaced", True),
         (lambda path: run(path, "UPDATE bucket SET counters = x'00'"), "it was damaged, and replaced", True),
         (lambda path: run(path, "UPDATE state SET more = 'x'"), "it was damaged, and replaced", True),

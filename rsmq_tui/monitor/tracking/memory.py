@@ -69,7 +69,11 @@ _LATER = (
 
 
 class _UnfitError(Exception):
-    """The file is of another program, of another version, or too long: it is neither read nor written."""
+    """The file is of another program or of another version: it is neither read nor written."""
+
+
+class _TooLongError(Exception):
+    """The file is ours, and too long: it is replaced."""
 
 
 class Memory:
@@ -165,11 +169,12 @@ class Memory:
         give_back()
 
     def _opened(self) -> "sqlite3.Connection":
-        """Open the file, whose tables are created if it is empty; raises ``_UnfitError`` and sqlite3's errors."""
+        """Open the file, whose tables are created if it is empty.
+
+        Raises ``_UnfitError``, ``_TooLongError`` and sqlite3's errors.
+        """
         import sqlite3  # noqa: PLC0415 - not before the first paint
 
-        if self.path.stat().st_size > _FILE_BYTES_MAX:
-            raise _UnfitError("it is too long")
         db = sqlite3.connect(self.path, timeout=_LOCK_WAIT_S, isolation_level=None)
         try:
             with _transaction(db):
@@ -185,6 +190,8 @@ class Memory:
                     raise _UnfitError("another program wrote it")
                 elif version != VERSION:
                     raise _UnfitError("another version of this program wrote it")
+                elif self.path.stat().st_size > _FILE_BYTES_MAX:
+                    raise _TooLongError
                 for statement in _LATER:
                     db.execute(statement)
         except BaseException:
@@ -206,6 +213,11 @@ class Memory:
         except _UnfitError as error:
             self._is_unfit = True
             self.problem = f"{words}: {error}"
+        except _TooLongError:
+            # Every bucket has its own names if queues come and go all the time.
+            self.problem = f"{words}: it was too long, and replaced"
+            with suppress(OSError):
+                _delete(self.path)
         except OSError as error:
             self.problem = f"{words}: {error.strerror or type(error).__name__}"
         except sqlite3.OperationalError as error:
