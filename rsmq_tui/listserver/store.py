@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 from rsmq_tui.listserver.resp import CommandError
 
+# From so many keys with an expiry time on, those that have expired are looked for.
+_SWEEP_FROM = 1_000
 _WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 List = deque[bytes]
@@ -74,6 +76,7 @@ class Database:
         self.index = 0
         self.values: dict[bytes, Value] = {}
         self.expires_ms: dict[bytes, int] = {}
+        self._sweep_from = _SWEEP_FROM
         self._now_ms = now_ms
         self._on_change = on_change
 
@@ -108,6 +111,10 @@ class Database:
             self.expires_ms.pop(key, None)
         else:
             self.expires_ms[key] = expires_ms
+            if len(self.expires_ms) >= self._sweep_from:
+                self._remove_expired()
+                # So it costs little for each key, even if none has expired.
+                self._sweep_from = max(_SWEEP_FROM, 2 * len(self.expires_ms))
         self._on_change(self, key)
 
     def changed(self, key: bytes) -> None:
@@ -130,9 +137,12 @@ class Database:
 
     def names(self) -> list[bytes]:
         """Return the names of all keys that have not expired."""
+        self._remove_expired()
+        return list(self.values)
+
+    def _remove_expired(self) -> None:
         for key in list(self.expires_ms):
             self.get(key)
-        return list(self.values)
 
     def clear(self) -> None:
         """Remove all keys."""

@@ -171,3 +171,19 @@ def test_a_password_of_any_bytes() -> None:
         assert other.call("AUTH", b"\xff\xfe") == b"OK"
         admin.close()
         other.close()
+
+
+def test_keys_that_expire_and_are_never_read_again_take_no_memory() -> None:
+    with ListServer() as server, redis.Redis(port=server.port) as client:
+        server.stop_clock()
+        client.set("stays", "1", ex=1_000_000)
+        for batch in range(10):
+            with client.pipeline(transaction=False) as pipeline:
+                for number in range(1_000):
+                    pipeline.set(f"lock:{batch}:{number}", "1", ex=30)
+                pipeline.execute()
+            server.advance_clock(31)
+
+        database = server.engine.databases[0]
+        assert len(database.values) == len(database.expires_ms) <= 2_000
+        assert client.get("stays") == b"1"
