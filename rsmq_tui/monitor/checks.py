@@ -320,8 +320,12 @@ class _Idle:
             kind = kind_named(queue.kind)
             idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
             if queue.totalrecv == 0:
-                # Without any receive, a ready message has waited since it became due.
-                idle_ms = max(idle_ms, queue.waiting_ms(checked.at_ms) or 0)
+                # Without any receive, a ready message has waited since it became due, or since the queue was created:
+                # older messages may have been moved there.
+                waiting_ms = queue.waiting_ms(checked.at_ms) or 0
+                if queue.created_ms is not None and queue.created_ms <= checked.at_ms:
+                    waiting_ms = min(waiting_ms, checked.at_ms - queue.created_ms)
+                idle_ms = max(idle_ms, waiting_ms)
             # The messages that earlier checks saw may be deleted: nothing is idle before its first message is ready.
             # The time in an item of a list is by the clock of its producer, which may be ahead.
             if queue.oldest_ready_due_ms is not None and queue.oldest_ready_due_ms <= checked.at_ms:

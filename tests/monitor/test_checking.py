@@ -42,12 +42,14 @@ def words(found: Checked) -> list[tuple[str, str, str | None]]:
 
 
 def send_old(client: Redis, queue: str, *, age_ms: int, due_ms: int | None = None) -> None:
-    """Put a message that was sent so long ago, and became visible then or so long ago."""
+    """Put a message that was sent so long ago, when the queue existed, and became visible then or so long ago."""
     seconds, micros = client.time()
     now_ms = seconds * 1000 + micros // 1000
     id = make_id((now_ms - age_ms) * 1000)
     client.zadd(f"rsmq:{queue}", {id: now_ms - (age_ms if due_ms is None else due_ms)})
     client.hset(f"rsmq:{queue}:Q", id, "old")
+    created = int(client.hget(f"rsmq:{queue}:Q", "created") or seconds)
+    client.hset(f"rsmq:{queue}:Q", "created", min(created, seconds - age_ms // 1000))
     client.hincrby(f"rsmq:{queue}:Q", "totalsent")
 
 
@@ -264,6 +266,18 @@ async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Che
     found = await checked(stalled_ms=Limit(None, 60_000))
     assert ("critical", "stalled_ms", "orders") in words(found)
     assert "none received for 1h 0m" in next(p.text for p in found.problems if p.kind == "stalled_ms")
+
+
+async def test_a_queue_without_receives_is_stalled_since_it_was_created_at_most(
+    checked: Check, rsmq: Rsmq, client: Redis
+) -> None:
+    send_old(client, "orders", age_ms=HOUR_MS)
+    seconds, _ = client.time()
+    # The older message was moved to it.
+    client.hset("rsmq:orders:Q", "created", seconds - 120)
+    found = await checked(stalled_ms=Limit(60_000, 600_000))
+    (stalled,) = [problem for problem in found.problems if problem.kind == "stalled_ms"]
+    assert (stalled.status, stalled.text) == (Status.WARNING, "1 message ready and none received for 2m 0s")
 
 
 async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
