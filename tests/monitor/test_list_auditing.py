@@ -108,6 +108,18 @@ async def test_leases_that_ended_long_ago(client: Redis, audited: Audit) -> None
     assert finding.what == "lease that ended more than a minute ago: the first 2h 0m ago"
 
 
+async def test_a_lease_that_ended_long_ago_and_has_no_item_keeps_none_from_consumers(
+    client: Redis, audited: Audit
+) -> None:
+    client.lpush(PROCESSING, "one")
+    at_ms = now_ms(client) - 3_600_000
+    client.zadd(LEASES, {member("t", "one"): at_ms, member("v", "gone"): at_ms})
+    kept, orphaned = (await audited("queue:*")).findings
+
+    assert (kept.kind, kept.ids) == (Kind.OVERDUE, ("t" * 22,))
+    assert (orphaned.kind, orphaned.ids) == (Kind.ORPHAN, ("v" * 22,))
+
+
 async def test_deadlines_of_other_units(client: Redis, audited: Audit) -> None:
     client.lpush(PROCESSING, "s", "m", "i")
     at_ms = now_ms(client)

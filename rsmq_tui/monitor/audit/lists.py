@@ -6,7 +6,7 @@ possible problem is read again, and reported only if every read shows it.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Container, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from math import inf
@@ -161,8 +161,9 @@ class _ListAudit:
                 unleased, orphans = unleased & again.unleased, orphans & again.orphans
                 lasting = {mark: member for mark, member in lasting.items() if mark in again.lasting}
                 look.ids |= again.ids
-        findings = [*_unleased(queue, unleased, look.ids), *_of_leases(queue, lasting, look.at_ms)]
-        findings += _orphans(queue, orphans, lasting)
+        orphaned = _orphaned(orphans, lasting)
+        findings = [*_unleased(queue, unleased, look.ids), *_of_leases(queue, lasting, orphaned, look.at_ms)]
+        findings += _finding_of(Kind.ORPHAN, queue, list(orphaned.values()))
         yield AuditProgress(queue, 0, 0, 0, 0, tuple(findings))
 
     async def _look(self, queue: str) -> _Look | None:
@@ -230,25 +231,28 @@ def _unleased(queue: str, unleased: Counter[str], ids: dict[str, str]) -> Iterab
         yield Finding(Kind.UNLEASED, queue, number, tuple(ids[sha] for sha in unleased if sha in ids)[:IDS_SHOWN])
 
 
-def _orphans(queue: str, orphans: Counter[str], lasting: dict[bytes, LeaseMember]) -> Iterable[Finding]:
-    """Yield the finding about leases without an item; of the leases of equal items, any may be named."""
+def _orphaned(orphans: Counter[str], lasting: dict[bytes, LeaseMember]) -> dict[bytes, LeaseMember]:
+    """Return the leases without an item; of the leases of equal items, any may be named."""
     left = Counter(orphans)
-    found = []
-    for member in lasting.values():
+    found = {}
+    for mark, member in lasting.items():
         if member.sha is not None and left[member.sha] > 0:
             left[member.sha] -= 1
-            found.append(member)
-    yield from _finding_of(Kind.ORPHAN, queue, found)
+            found[mark] = member
+    return found
 
 
-def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> Iterable[Finding]:
-    """Yield the findings about deadlines and forms of leases."""
+def _of_leases(
+    queue: str, lasting: dict[bytes, LeaseMember], orphaned: Container[bytes], now_ms: int
+) -> Iterable[Finding]:
+    """Yield the findings about deadlines and forms of leases; no consumer waits for the item of an orphaned one."""
     members = list(lasting.values())
-    ours = [member for member in members if member.sha is not None]
     units: dict[str, list[LeaseMember]] = {"in seconds": [], "in microseconds": [], "infinite": []}
     overdue: list[LeaseMember] = []
     first_ms = inf
-    for member in ours:
+    for mark, member in lasting.items():
+        if member.sha is None:
+            continue
         score = float(member.score)
         if score == inf:
             units["infinite"].append(member)
@@ -256,7 +260,7 @@ def _of_leases(queue: str, lasting: dict[bytes, LeaseMember], now_ms: int) -> It
             units["in microseconds"].append(member)
         elif score < SECONDS_BELOW:
             units["in seconds"].append(member)
-        elif score <= now_ms - OVERDUE_MS:
+        elif score <= now_ms - OVERDUE_MS and mark not in orphaned:
             overdue.append(member)
             first_ms = min(first_ms, score)
     if overdue:
