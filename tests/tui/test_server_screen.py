@@ -152,6 +152,26 @@ async def test_a_server_that_does_not_answer_keeps_its_last_status_and_is_not_as
         assert "12 clients" in shown(pilot)
 
 
+async def test_a_server_that_never_answered_is_not_being_read() -> None:
+    source = AskedSource()
+    async with opened(source, size=(120, 30)) as pilot:
+        source.play_failure(Failure("refused", "connection refused", "check that the server is running"))
+        await until(pilot, lambda: "connection refused" in text_of(app_of(pilot)), "the failure is shown")
+        await press_for_screen(pilot, "i", ServerScreen)
+        await until(pilot, lambda: "Try: check that the server is running." in shown(pilot), "it says what to try")
+        assert "connection refused." in shown(pilot)
+        assert "reading" not in shown(pilot)
+        source.problem = "permission denied"
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        await until(pilot, lambda: "! permission denied" in shown(pilot), "it answers, but not this")
+        assert "reading" not in shown(pilot)
+        assert "connection refused" not in shown(pilot)
+        source.problem = None
+        source.clock.now_s += 10
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        await until(pilot, lambda: "12 clients" in shown(pilot), "it is read")
+
+
 async def test_a_user_who_may_read_nothing_is_not_refused_again_and_again() -> None:
     source = AskedSource()
     source.statuses = (ServerStatus("", START_MS, REFUSED, None, REFUSED, REFUSED),)

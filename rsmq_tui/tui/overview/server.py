@@ -14,7 +14,7 @@ from rsmq_tui.monitor.text import clock, printable, zone_words
 from rsmq_tui.protocol.status import ServerStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
-from rsmq_tui.tui.widgets.lines import TextLine
+from rsmq_tui.tui.widgets.lines import TextLine, why_unread
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView
 
@@ -147,7 +147,11 @@ class ServerScreen(DashboardScreen):
         if lines:
             trip = f"{snapshot.cost.round_trip_ms:.1f} ms, by the last poll"
             lines += self._row("round trip", trip, Level.OK)
-        self._view.show(lines or [[("  reading …", "muted")]], stay=True)
+        elif (failure := snapshot.link.failure) is not None:
+            lines = [[piece] for piece in why_unread(snapshot.server, failure)]
+        elif self._error is None:
+            lines = [[("  reading …", "muted")]]
+        self._view.show(lines, stay=True)
 
     def _lines_of(self, status: ServerStatus, earlier: ServerStatus | None) -> list[list[Piece]]:
         lines: list[list[Piece]] = []

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import ago, count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
-from rsmq_tui.protocol import ENDED
+from rsmq_tui.protocol import ENDED, Failure
 from rsmq_tui.tui.changes.controller import UNDOES, ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
@@ -59,6 +59,14 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
     return f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
 
 
+def why_unread(server: str, failure: Failure) -> list[Piece]:
+    """Return why a server cannot be read, and what to try."""
+    return [
+        (f"  Cannot read {printable(server)}: {printable(failure.sentence, 200)}.", "alarm"),
+        (f"  Try: {failure.hint}{'' if failure.hint.endswith('?') else '.'}", ""),
+    ]
+
+
 def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
     """Return why there are no rows, with the filter ``typed``, and what to do next."""
     failure, replay = snapshot.link.failure, dashboard.replay
@@ -70,8 +78,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
         if failure is None:
             return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
         return [
-            (f"  Cannot read {printable(snapshot.server)}: {printable(failure.sentence, 200)}.", "alarm"),
-            (f"  Try: {failure.hint}{'' if failure.hint.endswith('?') else '.'}", ""),
+            *why_unread(snapshot.server, failure),
             ("  It retries automatically; r retries now, q quits. `rsmq-tui demo` shows example queues.", "muted"),
         ]
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
