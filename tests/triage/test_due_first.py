@@ -263,6 +263,23 @@ async def test_a_release_takes_those_due_first_of_the_hidden_ones(triage: Change
     assert queues.get_queue_attributes("a").hiddenmsgs == 1
 
 
+@pytest.mark.parametrize(
+    ("ready", "note"),
+    [
+        (1, "All become due now. 1 is visible already, and comes after those that have waited longer."),
+        (2, "All become due now. 2 are visible already, and come after those that have waited longer."),
+    ],
+)
+async def test_a_release_says_where_visible_messages_go(
+    triage: ChangeService, queues: Rsmq, ready: int, note: str
+) -> None:
+    queues.create_queue("a")
+    queues.send_messages("a", ["ready"] * ready)
+    preview = await triage.preview(Release(queue="a"), Matching(parse_filter("")))
+    assert preview.notes[-1] == note
+    preview.close()
+
+
 @pytest.mark.parametrize("text", ["", "json.even"])
 async def test_beside_consumers_none_is_lost_or_doubled(
     triage: ChangeService, client: Redis, queues: Rsmq, ids: list[str], text: str, monkeypatch: pytest.MonkeyPatch

@@ -334,8 +334,8 @@ def _due_notes(action: actions.MessageAction, selection: Selection) -> Iterator[
     """Yield what becomes of due times and receive counts, unless that is what the action is for."""
     match action:
         case actions.Release() if ready := selection.states[MessageState.READY]:
-            visible = "1 is" if ready == 1 else f"{ready:,} are"
-            yield f"All become due now. {visible} visible already, and come after those that have waited longer."
+            visible = "1 is visible already, and comes" if ready == 1 else f"{ready:,} are visible already, and come"
+            yield f"All become due now. {visible} after those that have waited longer."
         case actions.Redrive() if selection.count:
             yield "There they are visible at once, and count as never received."
 
