@@ -455,11 +455,14 @@ class Writer:
         now_s = self._clock()
         segment = self._open.get((table, day))
         if segment is None:
-            self._number += 1
-            path = self._folder / f"{table}.{day}.{self._number:06d}{SUFFIX}"
-            segment = (
-                PollSegment(path, day, now_s) if table == SAMPLES else Segment(path, table, day, SCHEMAS[table], now_s)
-            )
+            try:
+                segment = self._new_segment(table, day)
+            except FileNotFoundError:
+                # Somebody removed the folder: the history begins anew.
+                if self._place is not None:
+                    self._place.leave()
+                self.open()
+                segment = self._new_segment(table, day)
             self._open[table, day] = segment
         try:
             appended = segment.append(rows)
@@ -469,6 +472,11 @@ class Writer:
         segment.written_s = now_s
         self._newest_ms = max(self._newest_ms, at_ms)
         return appended
+
+    def _new_segment(self, table: str, day: str) -> OpenFile:
+        self._number += 1
+        path, now_s = self._folder / f"{table}.{day}.{self._number:06d}{SUFFIX}", self._clock()
+        return PollSegment(path, day, now_s) if table == SAMPLES else Segment(path, table, day, SCHEMAS[table], now_s)
 
     def sync(self) -> None:
         """Flush all segments to the disk, at most every ``SYNC_EVERY_S``; raises ``OSError``."""
@@ -536,6 +544,7 @@ class Writer:
         if not self._waiting:
             return
         waiting, self._waiting = deque(self._waiting), []
+        is_any_lost = False
         while waiting and self._clock() <= until_s:
             path = waiting.popleft()
             try:
@@ -543,12 +552,16 @@ class Writer:
             except Exception as error:
                 # pyarrow and filesystems raise exceptions of their own.
                 self.problem = explain(error, self.label)
+                if path.parent.exists() and not path.exists():
+                    self.problem = f"{self.label}: {path.name} was removed before it was sealed: its rows are lost"
+                    is_any_lost = True
+                    continue
                 self._waiting.append(path)
                 self._retry_at_s = self._clock() + _RETRY_S
                 if until_s < inf:
                     break
         self._waiting = [*waiting, *self._waiting]
-        if not self._waiting:
+        if not self._waiting and not is_any_lost:
             self.problem = None
         self._delete_old_days()
 

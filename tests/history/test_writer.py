@@ -352,3 +352,29 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
         Hand(tmp_path / "file" / "history", tmp_path)
 
     assert str(failed.value) == f"{tmp_path}/file/history cannot be written: Not a directory"
+
+
+def test_a_history_that_is_removed_meanwhile_begins_anew(out: Path, tmp_path: Path) -> None:
+    hand = Hand(out, tmp_path, seal_every_s=600)
+    hand.poll(NOON_MS)
+    shutil.rmtree(out)
+    hand.now_s = 600
+    hand.writer.tend()
+    assert hand.writer.problem == f"{out} cannot be written: No such file or directory"
+    hand.poll(NOON_MS + 1)
+    hand.now_s = 1_200
+    hand.writer.tend()
+    assert len(rows_of(out)) == 3
+    assert (
+        hand.writer.problem
+        == f"{out}: samples.2024-10-04.000001.arrows was removed before it was sealed: its rows are lost"
+    )
+
+    hand.poll(NOON_MS + 2)
+    hand.now_s = 1_800
+    hand.writer.tend()
+    assert hand.writer.problem is None
+    assert len(rows_of(out)) == 6
+    assert (out / "_schema.json").exists()
+    hand.writer.close()
+    assert left_over(out) == []
