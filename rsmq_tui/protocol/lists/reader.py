@@ -78,7 +78,7 @@ class ListRowCodec:
         self._names = names
         self._shown_bytes = shown_bytes
         self._range = ("0", "1") if names.take_from == "left" else ("-2", "-1")
-        # When the next item of a queue was last found to be big, in ms.
+        # When the next item of a queue was last found to be big, in ms; in the order of time.
         self._big_at_ms: dict[str, int] = {}
 
     def keys(self, name: str) -> QueueKeys:
@@ -109,10 +109,13 @@ class ListRowCodec:
         if isinstance(head, list):
             if head[2] > 1 and before and before[3] is not None and before[3][:2] == head[:2]:
                 head[2] = max(head[2], before[3][2])
-            if head[0] >= BIG_BYTES:
-                self._big_at_ms[name] = now_ms
-            elif self._big_at_ms:
+            if self._big_at_ms:
                 self._big_at_ms.pop(name, None)
+            if head[0] >= BIG_BYTES:
+                # Those that may be read again may be of queues that are gone.
+                while self._big_at_ms and self._may_look(oldest := next(iter(self._big_at_ms)), now_ms):
+                    del self._big_at_ms[oldest]
+                self._big_at_ms[name] = now_ms
         elif head is not None:
             row[3] = before[3] if before else None
             due = min(due, self._big_at_ms[name] + BIG_PACE_MS) if not self._may_look(name, now_ms) else 0

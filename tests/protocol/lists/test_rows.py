@@ -10,7 +10,7 @@ import redis
 
 from rsmq_tui.protocol import Row, name_of
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.reader import BIG_PACE_MS, ListReader
+from rsmq_tui.protocol.lists.reader import BIG_PACE_MS, ListReader, ListRowCodec
 from rsmq_tui.protocol.lists.scripts import BIG_BYTES, LOOK_BYTES_MAX, mark_of
 from rsmq_tui.protocol.polling import CHUNK_QUEUES, CHUNKS_IN_FLIGHT
 from tests.protocol.keyspace import everything, scripts_run
@@ -180,6 +180,13 @@ class TestBigItems:
         await read_one(reader)
         client.delete(Q)
         assert (await read_one(reader, NOW_MS + 1))[3] is None
+
+    def test_of_queues_that_are_gone_are_forgotten(self) -> None:
+        codec = ListRowCodec(ListNames())
+        for number in range(10_000):
+            codec.normalize(f"q{number}", [1, 0, 0, [BIG_BYTES, b"x", 1], None], [], NOW_MS + 1_000 * number)
+
+        assert len(codec._big_at_ms) == BIG_PACE_MS // 1_000
 
     async def test_of_many_queues_are_not_all_looked_at_in_one_call(
         self, client: redis.Redis, reading: Reading
