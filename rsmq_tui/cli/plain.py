@@ -271,7 +271,8 @@ class PlainOverview:
     def _counts(self, snapshot: Snapshot, reported: set[str | None]) -> Iterator[str]:
         """Yield the queues whose depth has changed much since it was printed last."""
         at_ms = snapshot.at_ms
-        is_due = at_ms - self._printed_ms >= COUNTS_EVERY_MS
+        # The clock of the server may have been set back.
+        is_due = not 0 <= at_ms - self._printed_ms < COUNTS_EVERY_MS
         if is_due:
             self._printed_ms = at_ms
             self._printed = {queue.name: self._printed.get(queue.name) for queue in snapshot.queues}

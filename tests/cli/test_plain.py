@@ -49,6 +49,12 @@ def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> N
     assert overview.observe(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
 
 
+def test_counts_are_told_after_the_clock_of_the_server_was_set_back(overview: PlainOverview) -> None:
+    overview.observe(polled(state("calm", depth=2, ready=2)))
+    (line,) = overview.observe(polled(state("calm", depth=50, ready=50), s=-7_200))
+    assert "ok calm: 50 ready" in line
+
+
 def test_messages_that_came_back_are_told(overview: PlainOverview) -> None:
     first = polled(state("orders", depth=90, ready=90, vt_s=30))
     first.trend.add_queue("orders")
