@@ -292,7 +292,13 @@ def gather(
         levels=levels.levels,
         uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
         depth=depth,
-        fullest=_fullest(depth, highest, [analysis.greatest(chosen, "depth", span, points=_POINTS)], episodes, span),
+        fullest=_fullest(
+            depth,
+            highest,
+            [analysis.greatest(chosen, "depth", span, points=_POINTS)],
+            [one for one in episodes if chosen is None or one.ref in chosen],
+            span,
+        ),
         rates=tuple(rates),
         heat=_heat(analysis, chosen, span, whole),
         sections=tuple(

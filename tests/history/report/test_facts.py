@@ -78,6 +78,15 @@ def test_an_episode_within_the_range_counts_where_its_roll_up_is_lost(tmp_path: 
     assert report.fullest.least == 9_000
 
 
+def test_the_peak_of_a_chosen_queue_is_its_own(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.add("episodes", episode(EMAILS.place, "emails", "aged", START_MS, START_MS + 60_000, peak_depth=9_000))
+    of(made, {ORDERS: {7: 1000.0}, EMAILS: {}})
+    report = gather(Analysis(tmp_path), HOUR, queues={ORDERS})
+    assert report.fullest == (START_MS + 70_000, 1000.0, 1000.0)
+    assert "The queue's depth peaked at 2031-05-14 00:01: about 1,000 messages." in fullest(report)
+
+
 def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -> None:
     """The last hours of an incident, the first of another, and minutes that begin before the range."""
     analysis = Analysis(analysis_folder)
