@@ -104,7 +104,7 @@ def _before(snapshot: Snapshot, dashboard: Dashboard) -> list[Piece]:
     last = dashboard.last_with_queues
     if last is None or (last.server, last.ns) != (snapshot.server, snapshot.ns):
         return []
-    held = plural(sum(queue.depth or 0 for queue in last.queues), "message")
+    held = plural(last.totals.depth, "message")
     more = "" if dashboard.events is None else " L shows what happened."
     before = ago(snapshot.at_ms - last.at_ms)
     return [(f"  It had {plural(len(last.queues), 'queue')} with {held} {before}.{more}", "alarm")]
