@@ -159,7 +159,9 @@ def test_it_ends_with_its_producers_and_consumers() -> None:
 
 def _workloads_of(demo: Running) -> list[int]:
     """Return the process ids of a demo's producers and consumers."""
-    lines = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    ).stdout
     return [
         int(pid)
         for pid, parent, *words in map(str.split, lines.splitlines())

@@ -138,7 +138,9 @@ def test_the_list_of_processes_does_not_tell_it(orders: Redis, redis_url: str, t
     orders.acl_setuser("ann", enabled=True, passwords=[f"+{SECRET}"], keys="*", commands=["+@all"])
     with Terminal(settings=tmp_path, environment={"REDIS_URL": with_secret(redis_url)}) as terminal:
         terminal.wait_for("● live", "orders", "? help")
-        processes = subprocess.run(["ps", "-A", "-o", "pid=,args="], check=True, capture_output=True, text=True).stdout
+        processes = subprocess.run(
+            ["ps", "-A", "-ww", "-o", "pid=,args="], check=True, capture_output=True, text=True
+        ).stdout
         assert str(terminal.process.pid) in processes
         assert_hidden(processes)
         terminal.type("q")
