@@ -214,11 +214,12 @@ class PlainOverview:
         active = {}
         for queue in snapshot.queues if known else ():
             found = known.get(queue.name)
-            if found is None or not found.is_active or (found.until_ms is not None and found.until_ms <= now_ms()):
+            if found is None or not found.is_active:
                 continue
-            if found.until_ms is None and queue.verdict is Verdict.OK:
+            over = found.over(now_ms(), is_ok=queue.verdict is Verdict.OK)
+            if over and found.until_ms is None:
                 self._ended.add((found.queue, found.since_ms))
-            if (found.queue, found.since_ms) not in self._ended:
+            if not over and (found.queue, found.since_ms) not in self._ended:
                 active[queue.name] = found
         return active
 
@@ -227,10 +228,7 @@ class PlainOverview:
         ok = {queue.name for queue in snapshot.queues if queue.verdict is Verdict.OK}
         for name, known in before.items():
             if name not in self._known and any(queue.name == name for queue in snapshot.queues):
-                why = "somebody ended it" if known.until_ms is not None or name not in ok else "it is ok"
-                if known.until_ms is not None and known.until_ms <= now_ms():
-                    why = "its time is over"
-                yield known.event(snapshot.at_ms, why)
+                yield known.event(snapshot.at_ms, known.over(now_ms(), is_ok=name in ok) or "somebody ended it")
         yield from (known.event(snapshot.at_ms) for name, known in self._known.items() if before.get(name) != known)
 
     def _access(self, snapshot: Snapshot, at_ms: int) -> Iterator[str]:

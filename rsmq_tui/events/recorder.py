@@ -235,9 +235,8 @@ class EventRecorder:
         ok = {queue.name for queue in snapshot.queues if queue.name in active and queue.verdict is Verdict.OK}
         found = []
         for name, known in active.items():
-            is_over = name in ok if known.until_ms is None else now_ms >= known.until_ms
-            if is_over and self._known.store.end(known, now_ms):
-                why = "it is ok" if known.until_ms is None else "its time is over"
+            why = known.over(now_ms, is_ok=name in ok)
+            if why and self._known.store.end(known, now_ms):
                 found.append(known.event(snapshot.at_ms, why))
         if found:
             self._read_known()
