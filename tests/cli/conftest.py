@@ -1,8 +1,10 @@
 """Fixtures of the command line: commands run in this process, with a journal of their own."""
 
 import json
+import os
+import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,19 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import status_of
 from tests.protocol.keyspace import everything, plant
+
+
+@pytest.fixture
+def frozen() -> Iterator[EmbeddedServer]:
+    """A server that accepts connections and answers nothing."""
+    with EmbeddedServer() as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        yield server
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,14 +84,6 @@ def test_a_password_that_is_wanted_wrong_or_right() -> None:
         done = call("-r", f"redis://:{SECRET}@{address}", "snapshot")
         assert (done.returncode, done.stderr) == (0, "")
         assert SECRET not in done.stdout
-
-
-@pytest.fixture
-def frozen() -> Iterator[EmbeddedServer]:
-    """A server that accepts connections and answers nothing."""
-    with EmbeddedServer() as server:
-        os.kill(server.pid, signal.SIGSTOP)
-        yield server
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,19 @@ async def test_the_title_follows_the_polls(source: ScriptedSource) -> None:
         assert "■ stalled: 9 messages ready, never received for 1m 1s since the first was due" in _line(pilot, "title")
 
 
+async def _play_two_minutes(pilot: Pilot[None], source: ScriptedSource, *, received: int, deleted: int) -> None:
+    """Show a queue to which six messages are sent each second."""
+    flow, at_ms = Flow(sent=900, head_ms=START_MS), START_MS
+    for _ in range(130):
+        flow.move(sent=6, received=received, deleted=deleted)
+        at_ms += 1_000
+        source.snapshot_of({"orders": flow.row()}, at_ms)
+    await play(pilot, source, source.last)
+
+
 async def test_the_title_says_how_many_times_the_deletes_would_do(source: ScriptedSource) -> None:
     async with opened(source, size=(200, 36)) as pilot:
-        flow, at_ms = Flow(sent=900, head_ms=START_MS), START_MS
-        for _ in range(130):
-            flow.move(sent=6, received=3, deleted=3)
-            at_ms += 1_000
-            source.snapshot_of({"orders": flow.row()}, at_ms)
-        await play(pilot, source, source.last)
+        await _play_two_minutes(pilot, source, received=3, deleted=3)
         await press(pilot, "enter")
         assert "; needs 2.0x the deletes to keep up, 2.7x to drain in 10 min, at the rates of 1 min" in _line(
             pilot, "title"
@@ -74,12 +79,7 @@ async def test_the_title_says_how_many_times_the_deletes_would_do(source: Script
 
 async def test_the_overview_and_the_title_say_how_many_messages_came_back(source: ScriptedSource) -> None:
     async with opened(source, size=(240, 36)) as pilot:
-        flow, at_ms = Flow(sent=900, head_ms=START_MS), START_MS
-        for _ in range(130):
-            flow.move(sent=6, received=9, deleted=6)
-            at_ms += 1_000
-            source.snapshot_of({"orders": flow.row()}, at_ms)
-        await play(pilot, source, source.last)
+        await _play_two_minutes(pilot, source, received=9, deleted=6)
         words = "came back: consumers fail, or need longer than the vt of 30 s"
         assert words in _line(pilot, "why")
         await press(pilot, "enter")

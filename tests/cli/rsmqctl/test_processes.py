@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,14 +47,6 @@ def test_a_session_of_processes(redis_url: str, client: Redis) -> None:
     assert ctl("message", "pop", "-n", "q") == (0, "No messages on queue: q\n", "")
     assert ctl("queue", "describe", "-n", "no") == (1, "", "No such queue: no\n")
     assert ctl("queue", "describe")[0] == 2
-
-
-@pytest.fixture
-def frozen() -> Iterator[EmbeddedServer]:
-    """A server that accepts connections and answers nothing."""
-    with EmbeddedServer() as server:
-        os.kill(server.pid, signal.SIGSTOP)
-        yield server
 
 
 @pytest.mark.parametrize(
