@@ -12,7 +12,7 @@ from rsmq_tui.cli.options import ANALYSIS_VARIABLE, HUB_VARIABLE, zone_for
 from rsmq_tui.cli.output import has_screen
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import KindPlace, named_places
-from rsmq_tui.cli.servers import config_of, profiles_of
+from rsmq_tui.cli.servers import config_of, keys_of, profiles_of
 from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
@@ -77,6 +77,7 @@ def open_dashboard(
             controls=controls,
             link=options.link,
             tour=tour,
+            keys={} if folder is not None else keys_of(options),
             first_wait_s=_FIRST_WAIT_S,
         )
         app.run()

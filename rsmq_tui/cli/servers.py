@@ -1,7 +1,7 @@
 """Finds the servers that a command reads, from arguments, environment and profiles."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,6 +96,12 @@ def expected_of(options: Options) -> "dict[str, Expected]":
     """Return the expected trouble, which is no incident, by profile name; raises ``UsageError``."""
     config = config_of(options)
     return {} if config is None else config.expected
+
+
+def keys_of(options: Options) -> Mapping[str, Sequence[str]]:
+    """Return the keys of the dashboard that the user chose, by the names of commands; raises ``UsageError``."""
+    config = config_of(options)
+    return {} if config is None else config.keys
 
 
 def zones_of(options: Options) -> dict[str, str]:

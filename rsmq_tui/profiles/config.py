@@ -277,7 +277,8 @@ class Config:
     """A configuration file: ``profiles`` by name, and the name of the ``default`` one.
 
     ``watched`` has the settings of a server without a profile, from [defaults]. ``naming_ns`` has the names of the
-    profiles that set a namespace, "" for ``watched``. A mistake in ``alerts`` is in its ``problems``.
+    profiles that set a namespace, "" for ``watched``. A mistake in ``alerts`` is in its ``problems``. ``keys`` has the
+    keys of the dashboard that the user chose, by the names of commands; whether there are such is not checked here.
     """
 
     profiles: Mapping[str, Profile] = field(default_factory=dict)
@@ -286,6 +287,7 @@ class Config:
     naming_ns: frozenset[str] = frozenset()
     alerts: Alerts = field(default_factory=Alerts)
     web: Web = field(default_factory=Web)
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def expected(self) -> dict[str, Expected]:
@@ -323,7 +325,7 @@ def read_config(path: Path) -> Config:
 
 
 def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
-    elsewhere = dict.fromkeys(("defaults", "profiles", "alerts", "channels", "web"), values.anything)
+    elsewhere = dict.fromkeys(("defaults", "profiles", "alerts", "channels", "web", "keys"), values.anything)
     top = read_table(content, (), {"default": values.text, **elsewhere}, mistakes)
     keys = address_keys(folder) | _WATCHING
     allowed = {key: keys[key] for key in (*DEFAULTS_KEYS, *_WATCHING)}
@@ -349,7 +351,23 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
     if default is not None and default not in tables:
         mistakes.add(("default",), f"default is not the name of a profile: {default}{values.meant(default, tables)}")
     web = _web(content.get("web", {}), folder, mistakes)
-    return Config(profiles, default, watched, frozenset(naming_ns), web=web)
+    keys_given = dict(_keys(content.get("keys", {}), ("keys",), mistakes))
+    return Config(profiles, default, watched, frozenset(naming_ns), web=web, keys=keys_given)
+
+
+def _keys(table: Any, place: KeyPath, mistakes: Mistakes) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the names of commands, such as ``delete`` or ``table.down``, with their keys."""
+    if not isinstance(table, dict):
+        mistakes.add(place, 'keys must be a table: [keys], and then lines such as delete = "f8"')
+        return
+    for name, value in table.items():
+        keys = [value] if isinstance(value, str) else value
+        if isinstance(value, dict) and len(place) == 1:
+            yield from _keys(value, (*place, name), mistakes)
+        elif isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
+            yield ".".join((*map(str, place[1:]), name)), keys
+        else:
+            mistakes.add((*place, name), f'{name} must be a key such as "f8", or a list of keys: ["x", "f8"]')
 
 
 def _web(table: Any, folder: Path, mistakes: Mistakes) -> Web:

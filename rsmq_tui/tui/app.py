@@ -43,7 +43,7 @@ from rsmq_tui.monitor.heap import give_back, keep_little_free
 from rsmq_tui.monitor.text import ASCII_SIGNS, escape_beyond, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
-from rsmq_tui.tui.keys import Usable, bindings_of, can_be_used
+from rsmq_tui.tui.keys import Keymap, Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.output import AsciiFilter, OutputGuard
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -149,6 +149,7 @@ class RsmqApp(App[None]):
       by default that of the standard output.
     - ``theme``: the theme to begin with; by default the one that was chosen last.
     - ``controls``: those of a demo; with ``tour``, its tour is shown.
+    - ``keys``: the keys that the user chose, by the names of commands.
     - ``first_wait_s``: how long the first frame waits for the first snapshot.
     """
 
@@ -181,9 +182,12 @@ class RsmqApp(App[None]):
         theme: str | None = None,
         controls: "Controls | None" = None,
         tour: bool = False,
+        keys: Mapping[str, Sequence[str]] | None = None,
         first_wait_s: float = 0.0,
     ) -> None:
         super().__init__()
+        self.keymap = Keymap(keys)
+        self.set_keymap(self.keymap.overrides)
         given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
         self.ascii_only = ascii_only
         encoding = encoding or sys.stdout.encoding or "ascii"
@@ -325,6 +329,9 @@ class RsmqApp(App[None]):
         kept = self.dashboard.preferences.get(THEME)
         self.theme = first_theme(self, self._wanted_theme, kept)
         self._tell_theme_problems(self._themes.problems)
+        if self.keymap.problems:
+            words = "\n".join(self.keymap.problems)
+            self.notify(words, title="Some keys stay as they are", severity="warning", markup=False, timeout=10)
         self.set_interval(_THEME_LOOK_S, self._follow_theme_file)
         self.set_timer(_START_S, self._enable_gc)
         if self.dashboard.preferences.problem is not None:

@@ -16,6 +16,7 @@ from rsmq_tui.files import reason_of
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable, show_in_zone
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
+from rsmq_tui.tui.keys import Keymap, keymap_of
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import TIMES, TIMES_SHOWN, WINDOW_MS, WINDOWS_MS, Preferences
@@ -155,6 +156,11 @@ class Dashboard:
         self._behind: _Behind | None = None
         self._live: Snapshot | None = None
         self._problems_shown = 0
+
+    @property
+    def keymap(self) -> Keymap:
+        """The user's keys."""
+        return keymap_of(self._app)
 
     @property
     def window_ms(self) -> int:

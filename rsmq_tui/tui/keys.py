@@ -1,12 +1,15 @@
 """Every key of the dashboard. Bindings, hints, help and palette are made from this table."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
-from textual.keys import format_key
+from textual.keys import Keys as NamedKey
+from textual.keys import format_key, key_to_character
 
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import KINDS, kind_named
 
 Where = Literal[
@@ -39,12 +42,13 @@ NO_CHANGES = Usable(changes=False)
 class Key:
     """What one key does.
 
-    ``id`` names it in key files, and begins with the key group (``Where``). ``hint`` is its word in the bottom line; if
-    empty, only the help lists the key. ``face`` is shown instead of its keys, if one hint represents a pair. Hints are
-    in the order of the keys; those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that
-    change a queue, which are removed if nothing may be changed. ``live`` marks keys that a replay does not have,
-    ``demo`` those that only a demo has, and ``local`` those that a page does not have: they use files and programs of
-    this machine, or its user's stored data.
+    ``id`` names it in the configuration file, and begins with the key group (``Where``). ``keys`` are Textual's names
+    or characters, with commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the
+    key. With ``pair``, the hint is also that of the key of this name in the group. Hints are in the order of the keys;
+    those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that change a queue, which are
+    removed if nothing may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo
+    has, and ``local`` those that a page does not have: they use files and programs of this machine, or its user's
+    stored data.
     """
 
     id: str
@@ -52,7 +56,7 @@ class Key:
     action: str
     help: str
     hint: str = ""
-    face: str = ""
+    pair: str = ""
     priority: bool = False
     changes: bool = False
     pinned: bool = False
@@ -64,6 +68,11 @@ class Key:
     def where(self) -> Where:
         """The key group that it belongs to."""
         return cast("Where", self.id.partition(".")[0])
+
+    @property
+    def name(self) -> str:
+        """The name of its command in the configuration file."""
+        return _NAMED[self.id]
 
     @property
     def needs(self) -> str:
@@ -82,9 +91,30 @@ class Key:
         )
 
     @property
+    def pressed(self) -> tuple[str, ...]:
+        """The keys as Textual names them when they are pressed."""
+        return tuple(each.key for each in Binding.make_bindings([Binding(self.keys, self.action)]))
+
+    @property
+    def written(self) -> list[str]:
+        """The keys as users write them in the configuration file."""
+        return [_written(key) for key in self.pressed]
+
+    @property
     def shown(self) -> str:
         """The keys as shown to users."""
         return " ".join(key if key == "enter" else format_key(key) for key in self.keys.split(","))
+
+    @property
+    def face(self) -> str:
+        """The first of the keys, as shown to users."""
+        return self.shown.split()[0]
+
+
+def _written(key: str) -> str:
+    """Return what stands for a key in the configuration file: its character, or Textual's name of it."""
+    character = key_to_character(key) or ""
+    return character if character.isprintable() and character.strip() else key
 
 
 _NEEDS = {"retry_skipped": "retry", "blocked": "block"}
@@ -99,9 +129,9 @@ def _change(id: str, keys: str, action: str, words: str, hint: str = "", *, loca
     return Key(id, keys, action, words, hint, changes=True, local=local)
 
 
-def _replay(id: str, keys: str, action: str, words: str, hint: str = "", face: str = "") -> Key:
+def _replay(id: str, keys: str, action: str, words: str, hint: str = "", pair: str = "") -> Key:
     # Priority: in a replay they override the other meanings of these keys.
-    return Key(f"replay.{id}", keys, action, words, hint, face, priority=True)
+    return Key(f"replay.{id}", keys, action, words, hint, pair, priority=True)
 
 
 KEYS = (
@@ -135,7 +165,7 @@ KEYS = (
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
     _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
-    _replay("previous", "[", "replay('step', -1)", "Pause, and go to the previous poll", "step", "[ ]"),
+    _replay("previous", "[", "replay('step', -1)", "Pause, and go to the previous poll", "step", "next"),
     _replay(
         "next_verdict",
         "}",
@@ -148,13 +178,13 @@ KEYS = (
         "replay('verdict', -1)",
         "Go to the previous one; press again to stop the search",
         "incident",
-        "{ }",
+        "next_verdict",
     ),
     _replay("seek", "@", "replay('seek')", "Go to a time: 21:50, -10m, 2031-05-17 21:50", "go to"),
-    _replay("slower", "<", "replay('speed', -1)", "Play slower, down to x1", "speed", "< >"),
+    _replay("slower", "<", "replay('speed', -1)", "Play slower, down to x1", "speed", "faster"),
     _replay("faster", ">", "replay('speed', 1)", "Play faster, up to x3600"),
     _replay("minute_on", ".", "replay('jump', 1)", "Go one minute forward"),
-    _replay("minute_back", "comma", "replay('jump', -1)", "Go one minute back", "minute", ", ."),
+    _replay("minute_back", "comma", "replay('jump', -1)", "Go one minute back", "minute", "minute_on"),
     _replay("mark", "m", "replay('mark')", "Mark this time for a comparison", "mark"),
     _replay("diff", "D", "replay('diff')", "Compare this time with the marked one", "diff"),
     Key("life.back", "escape", "app.leave", "Go back", "back"),
@@ -237,10 +267,10 @@ KEYS = (
         "part(-1)",
         "Previous tab above the messages",
         "tabs",
-        "h l",
+        "next_part",
     ),
     Key("queue.next_page", "]", "turn(1)", "Next page of messages", live=True),
-    Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "[ ]", live=True),
+    Key("queue.previous_page", "[", "turn(-1)", "Previous page of messages", "page", "next_page", live=True),
     Key("queue.go_to", "#", "go_to", "Go to a message: by number, percentage, time or id", "go to"),
     Key("queue.sort", "s", "sort_next", "Sort by the next column: due time, age, receive count, size", "sort"),
     Key("queue.reverse", "S", "sort_reverse", "Reverse the order"),
@@ -328,14 +358,14 @@ KEYS = (
     Key("search.copy_id", "I", "copy_id", "Copy the id of the message under the cursor"),
     Key("search.clear", "escape", "clear", "Stop the search, clear the marks, then go back", "back"),
     Key("server.next", "l,right", "turn(1)", "Next server"),
-    Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "h l"),
+    Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "next"),
     Key("server.back", "escape", "app.leave", "Go back", "back"),
     Key("history.mark", "space", "mark", "Mark or unmark the queue", "mark"),
     Key("history.mark_all", "A", "mark_all", "Mark all queues; charts show the total of the marked queues", "all"),
     Key("history.later", "right", "shift(1)", "Show a later time"),
-    Key("history.earlier", "left", "shift(-1)", "Show an earlier time", "shift", "← →"),
-    Key("history.closer", "+", "zoom(1)", "Show less time, in more detail"),
-    Key("history.wider", "-", "zoom(-1)", "Show more time", "zoom", "+ -"),
+    Key("history.earlier", "left", "shift(-1)", "Show an earlier time", "shift", "later"),
+    Key("history.closer", "+", "zoom(1)", "Show less time, in more detail", "zoom", "wider"),
+    Key("history.wider", "-", "zoom(-1)", "Show more time"),
     Key("history.range", "f", "range", "Choose a range of time, or type one", "range"),
     Key("history.next_page", "l", "turn_page(1)", "Next page: queues, incidents, heat map, poison, …"),
     Key(
@@ -344,7 +374,7 @@ KEYS = (
         "turn_page(-1)",
         "Previous page: queues, incidents, heat map, poison, …",
         "pages",
-        "h l",
+        "next_page",
     ),
     Key("history.metric", "m", "metric", "Chart the next metric: depth, oldest ready, rates", "metric"),
     Key("history.weekly", "W", "weekly", "Heat map by day, or by day of the week"),
@@ -363,8 +393,15 @@ KEYS = (
     _change("message.redrive", "R", "change('redrive')", "Send the message to its source queue", "redrive"),
     _change("message.ack", "K", "change('ack')", "Acknowledge the item in processing: remove it", "ack"),
     _change("message.copy_to", "C", "change('copy')", "Copy the message to a queue", "copy"),
-    Key("message.next_view", "l,right", "view(1)", "Next view: pretty, raw, hex", "pretty/raw/hex", "h l"),
-    Key("message.previous_view", "h,left", "view(-1)", "Previous view: pretty, raw, hex"),
+    Key("message.next_view", "l,right", "view(1)", "Next view: pretty, raw, hex"),
+    Key(
+        "message.previous_view",
+        "h,left",
+        "view(-1)",
+        "Previous view: pretty, raw, hex",
+        "pretty/raw/hex",
+        "next_view",
+    ),
     Key("message.decoded", "d", "decoded", "Show the body as it is stored, or decoded", "decode"),
     Key("message.life", "W", "life", "Watch the life of the message", "life", live=True),
     # Priority, so that the characters typed right after it reach the search.
@@ -416,9 +453,184 @@ KEYS = (
 )
 
 
+# The groups whose keys are available at the same time, so that one key must not stand for two of them.
+_TOGETHER: tuple[tuple[Where, ...], ...] = (
+    ("overview", "table", "app"),
+    ("queue", "table", "app"),
+    ("search", "table", "app"),
+    ("audit", "table", "app"),
+    ("events", "table", "app"),
+    ("journal", "table", "app"),
+    ("recorded", "table", "app"),
+    ("history", "table", "app"),
+    ("diff", "table", "app"),
+    ("message", "lines", "app"),
+    ("server", "lines", "app"),
+    ("life", "lines", "app"),
+    ("replay", "app"),
+    ("change", "app"),
+    ("filter", "app"),
+    ("confirm", "dialog", "lines", "modal"),
+    ("form", "dialog", "choice", "modal"),
+    ("columns", "list", "modal"),
+    ("filters", "list", "modal"),
+    ("controls", "list", "modal"),
+    ("palette", "modal"),
+)
+# Where text is typed, and the keys that come before it: a character must stay a character.
+_TYPED: tuple[Where, ...] = ("filter", "choice", "palette", "form", "confirm")
+_BEFORE_TEXT = ("app.quit", "app.skip_step", "change.cancel")
+_MODIFIED = re.compile(r"((?:ctrl|alt|shift)\+)+(.+)")
+_NAMES = frozenset(each.value for each in NamedKey if not each.value.startswith("<"))
+
+
+class Keymap:
+    """The keys of the dashboard: the table above, with the keys that the user chose.
+
+    ``chosen`` has keys by the names of commands: ``delete`` if it has the same key in all of its groups, otherwise the
+    id, as ``replay.mark``. Each mistake in it is a sentence in ``problems``; that command then has its default keys and
+    is not in ``self.chosen``.
+    """
+
+    def __init__(self, chosen: Mapping[str, Sequence[str]] | None = None) -> None:
+        self.problems: list[str] = []
+        self._keys = dict(_BY_ID)
+        self.chosen: set[str] = set()
+        for name, keys in (chosen or {}).items():
+            if (problem := _problem_with(name, keys)) is not None:
+                self.problems.append(problem)
+            else:
+                self.chosen.add(name)
+                names = ",".join(map(_name_of, keys))
+                self._keys |= {key.id: replace(key, keys=names) for key in COMMANDS[name]}
+        while (clash := next(self._clashes(), None)) is not None:
+            name, other, common = clash
+            self.problems.append(f"{name}: {_written(common)} is already the key of {other}")
+            self.chosen.discard(name)
+            self._keys |= {key.id: key for key in COMMANDS[name]}
+
+    def _clashes(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the names of two commands, of which the user chose the first one's key, and the key of both."""
+        for name in sorted(self.chosen):
+            for key in COMMANDS[name]:
+                near = {where for groups in _TOGETHER if key.where in groups for where in groups}
+                for other in self:
+                    # Some have the same key by default: they are for different kinds of queues, for example.
+                    if (
+                        other.where in near
+                        and other.name != name
+                        and not other.demo
+                        and not _common(key, _BY_ID[other.id])
+                    ):
+                        yield from ((name, other.name, each) for each in _common(self._keys[key.id], other))
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys.values())
+
+    def __getitem__(self, id: str) -> Key:
+        return self._keys[id]
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """The keys by id, as ``App.set_keymap`` takes them.
+
+        They are those of whole groups: Textual forgets all keys that share one with a key that is replaced.
+        """
+        groups = {key.where for name in self.chosen for key in COMMANDS[name]}
+        return {key.id: ",".join(key.pressed) for key in self if key.where in groups}
+
+    def of(self, *where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
+        """Yield the available keys of these groups, group by group."""
+        return (key for group in where for key in self if key.where == group and key.is_among(usable))
+
+    def face(self, name: str) -> str:
+        """Return the first key of a command, as sentences name it."""
+        return self._keys[COMMANDS[name][0].id].face
+
+    def faces(self, key: Key) -> str:
+        """Return what stands before the hint of a key: its first key, and that of its pair."""
+        pair = self.pair_of(key)
+        return key.face if pair is None else f"{key.face} {pair.face}"
+
+    def pair_of(self, key: Key) -> Key | None:
+        """Return the key that shares the hint of a key."""
+        return self._keys[f"{key.where}.{key.pair}"] if key.pair else None
+
+    def would_change(self, where: Iterable[Where], pressed: str, usable: Usable) -> bool:
+        """Return whether a key, as Textual names it, would change a queue there if queues might be changed."""
+        if usable.changes:
+            return False
+        keys = self.of(*where, usable=replace(usable, changes=True))
+        return any(key.changes and pressed in key.pressed for key in keys)
+
+
+def keymap_of(app: object) -> Keymap:
+    """Return the keys of the app that a screen or a widget lives in."""
+    return cast("Keymap", vars(app)["keymap"])
+
+
+_BY_ID = {key.id: key for key in KEYS}
+
+
+def _commands() -> dict[str, tuple[Key, ...]]:
+    found: dict[str, list[Key]] = {}
+    for key in KEYS:
+        found.setdefault(key.id.partition(".")[2], []).append(key)
+    named: dict[str, tuple[Key, ...]] = {}
+    for name, keys in found.items():
+        is_one = len({key.keys for key in keys}) == 1
+        named |= {name: tuple(keys)} if is_one else {key.id: (key,) for key in keys}
+    return named
+
+
+# The keys of each command, by its name in the configuration file.
+COMMANDS = _commands()
+# The names of commands whose keys cannot be changed: they have escape or enter, or are those of a demo.
+FIXED = frozenset(
+    name
+    for name, (key, *_) in COMMANDS.items()
+    if not {"escape", "enter"}.isdisjoint(key.keys.split(",")) or key.demo or key.where == "controls"
+)
+_NAMED = {key.id: name for name, keys in COMMANDS.items() for key in keys}
+
+
+def _common(one: Key, other: Key) -> list[str]:
+    return [key for key in one.pressed if key in other.pressed]
+
+
+def _name_of(key: str) -> str:
+    """Return Textual's name of a key, which is never a comma."""
+    return next(iter(Binding.make_bindings([Binding(key, "")]))).key if key != "," else "comma"
+
+
+def _problem_with(name: str, keys: Sequence[str]) -> str | None:
+    """Return why a command of this name cannot have these keys."""
+    if name in FIXED:
+        return f"{name}: its key cannot be changed"
+    if name not in COMMANDS:
+        from difflib import get_close_matches  # noqa: PLC0415 - only for who makes a mistake
+
+        same = [key.name for key in KEYS if name in (key.id, key.id.partition(".")[2])]
+        near = same or get_close_matches(name, COMMANDS, 1)
+        meant = f"; did you mean {' or '.join(near)}?" if near else "; `rsmq-tui keys` lists them"
+        return f"{printable(name, 60)}: there is no command of this name{meant}"
+    where = {key.where for key in COMMANDS[name]}
+    is_typed = not where.isdisjoint(_TYPED) or any(key.id in _BEFORE_TEXT for key in COMMANDS[name])
+    for key in keys:
+        modified = _MODIFIED.fullmatch(key)
+        last = modified[2] if modified else key
+        if last not in _NAMES and not (len(last) == 1 and last.isprintable() and last != " "):
+            is_wrong = f"{printable(key, 30)} is no key" if key else "a key is empty"
+            return f"{name}: {is_wrong}, write a character, or a name such as f5, ctrl+x, shift+down or space"
+        character = None if modified else key_to_character(_name_of(key))
+        if character is not None and character.isprintable() and is_typed:
+            return f"{name}: {printable(key, 30)} could no longer be typed, write a name such as f5 or ctrl+x"
+    return None if keys else f"{name}: it needs a key"
+
+
 def keys_of(*where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
-    """Yield the available keys of these groups, group by group."""
-    return (key for place in where for key in KEYS if key.where == place and key.is_among(usable))
+    """Yield the available keys of these groups as they are by default, group by group."""
+    return (key for group in where for key in KEYS if key.where == group and key.is_among(usable))
 
 
 def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, ...], usable: Usable) -> bool:
@@ -429,18 +641,8 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
     return not keys or any(key.is_among(usable) for key in keys)
 
 
-def would_change(where: Iterable[Where], pressed: str, usable: Usable) -> bool:
-    """Return whether a key, as Textual names it, would change a queue there if queues might be changed."""
-    if usable.changes:
-        return False
-    groups = tuple(where)
-    changing = {key.id for key in keys_of(*groups, usable=replace(usable, changes=True)) if key.changes}
-    bindings = Binding.make_bindings(binding for group in groups for binding in bindings_of(group))
-    return any(each.key == pressed and each.id in changing for each in bindings)
-
-
 def bindings_of(where: Where) -> list[BindingType]:
-    """Return the keys of a group as Textual bindings."""
+    """Return the keys of a group as Textual bindings, which ``App.set_keymap`` may replace by their ids."""
     return [
         Binding(key.keys, key.action, key.hint or key.help, id=key.id, tooltip=key.help, priority=key.priority)
         for key in keys_of(where)

@@ -15,7 +15,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used, would_change
+from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import FILTERS
@@ -111,7 +111,8 @@ class DashboardScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Say why a key does nothing that would change queues if that were allowed."""
-        if not would_change(self.WHERE, event.key, self.usable) or event.key in self.active_bindings:
+        keymap = self.dashboard.keymap
+        if not keymap.would_change(self.WHERE, event.key, self.usable) or event.key in self.active_bindings:
             return
         if self.dashboard.replay is not None:
             self.notify("this is a replay: nothing can be changed", severity="warning", markup=False)
@@ -171,7 +172,8 @@ class DashboardScreen(Screen[None]):
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""
         if not self.saved_filters:
-            words = "no filter is saved for such a screen: ctrl+s in the filter line saves one"
+            save = self.dashboard.keymap.face("filter.save")
+            words = f"no filter is saved for such a screen: {save} in the filter line saves one"
             self.notify(words, severity="warning", markup=False)
         elif (entry := self.query_one_optional(FilterInput)) is not None:
             self.dashboard.navigation.open("filters", entry.kind, lambda: self.saved_filters, self.apply_filter)

@@ -85,6 +85,7 @@ def printed(
         "`who`": [*_watched(command, trouble), *command("who", "list:queue:jobs").lines],
         "`check --json`": command("check", "--json", "--max-depth", "1").lines,
         "`doctor --json`": command("doctor", "--json").lines,
+        "`keys --json`": anywhere("keys", "--json").lines,
         "`profiles --json`": profiles,
         "`slo`": kept.lines,
     }

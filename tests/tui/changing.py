@@ -156,11 +156,11 @@ async def say_yes(pilot: Pilot[None]) -> None:
 
 
 async def made(pilot: Pilot[None]) -> str:
-    """Wait until a change has ended, and return its outcome."""
+    """Wait until a change has ended, and return its outcome, and the key that undoes it."""
     changes = app_of(pilot).dashboard.changes
     await until(pilot, lambda: changes.status is not None and not changes.status.is_running, "the change ends")
     assert changes.status is not None
-    return changes.status.words
+    return f"{changes.status.words}{' · u undoes' if changes.status.may_undo else ''}"
 
 
 async def asked(pilot: Pilot[None], words: str = "") -> None:

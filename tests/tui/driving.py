@@ -58,6 +58,7 @@ async def opened(
     read_only: bool = False,
     choices: Path | None = None,
     zone: tzinfo | None = None,
+    keys: Mapping[str, Sequence[str]] | None = None,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
@@ -70,6 +71,7 @@ async def opened(
         theme=theme,
         choices=choices,
         zone=zone,
+        keys=keys,
     )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

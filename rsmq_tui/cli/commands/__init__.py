@@ -6,6 +6,7 @@ demo        `rsmq-tui demo`: the dashboard on a private server with a workload
 doctor      `rsmq-tui doctor`: whether a server has all that the dashboard needs
 help        `rsmq-tui help`: the pages for users
 journal     `rsmq-tui journal`: the changes in the journal; `rsmq-tui undo`
+keys        `rsmq-tui keys`: the keys of the dashboard, also those that the user chose
 listserver  `rsmq-tui listserver`: a server for list queues, in memory
 messages    `rsmq-tui messages`: read, search, change and export messages
 monitoring  `rsmq-tui check`, `watch`, `known`, `events`, `exporter`
@@ -59,6 +60,7 @@ _COMMANDS = {
         ("listserver", "listserver", "start an in-memory server for list queues, to test producers and consumers"),
         ("doctor", "doctor", "check everything that the dashboard needs, and report problems"),
         ("profiles", "profiles", "list the servers in the configuration file"),
+        ("keys", "keys", "list the keys of the dashboard, and check your own"),
         ("themes", "themes", "list the themes, and check theme files"),
         ("completion", "completion", "print a completion script for bash, zsh or fish"),
     ),

@@ -21,7 +21,7 @@ from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.triage.scope import Everything, Matching
 from rsmq_tui.triage.several import previews_in
 from rsmq_tui.tui.changes.command_line import command_of, copy_command
-from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.keys import Keymap, bindings_of, keymap_of
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
@@ -127,7 +127,8 @@ class ConfirmScreen(Dialog["Preview"]):
         if self._is_armed:
             self._say_yes()
         elif self._preview is not None and not self._is_seen:
-            self.notify("This has just appeared: read it, then press ctrl+s again.", severity="warning", markup=False)
+            words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
+            self.notify(words, severity="warning", markup=False)
         else:
             self._ask_for_name()
 
@@ -221,13 +222,17 @@ class ConfirmScreen(Dialog["Preview"]):
         """Update the scrolling hint."""
         self.call_after_refresh(self._tell_scrolling)
 
+    @property
+    def _keymap(self) -> Keymap:
+        return keymap_of(self.app)
+
     def _tell_scrolling(self) -> None:
         hints = ["↓ ↑ scroll"] if self._words.max_scroll_y else []
         if self._preview is not None:
             if self.query_one("#yes").display:
-                hints.append("ctrl+s confirms")
+                hints.append(f"{self._keymap.face('submit')} confirms")
             if not self._preview.action.asks_for_name:
-                hints.append("y copies the command")
+                hints.append(f"{self._keymap.face('confirm.copy_command')} copies the command")
         self.query_one(".dialog").border_subtitle = " · ".join(hints)
 
     def _offer(self, words: str, previewer: Previewer) -> None:

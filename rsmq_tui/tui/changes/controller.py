@@ -15,6 +15,7 @@ from textual.worker import Worker
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import compact, count, plural, printable
 from rsmq_tui.protocol.kinds import RSMQ
+from rsmq_tui.tui.keys import Keymap, keymap_of
 from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
 
@@ -62,7 +63,8 @@ class ChangeStatus:
 
     ``planned`` is None if there is nothing to count; ``is_alarm`` is set if something failed or was left out. At the
     end, ``aims`` are what it applied to, and ``scope`` its scope if that is one queue; ``taken`` is how many messages
-    left their queue, ``change`` its number in the journal, and ``undone`` the number of the change that it undid.
+    left their queue, ``change`` its number in the journal, and ``undone`` the number of the change that it undid. With
+    ``may_undo``, the line says that the key undoes it, as long as that is so.
     """
 
     words: str
@@ -78,22 +80,21 @@ class ChangeStatus:
     change: int | None = None
     undone: int | None = None
     aims: Aims = ()
+    may_undo: bool = False
 
 
-# The end of the outcome of a change, while the key undoes that change.
-UNDOES = " · u undoes"
-
-
-def end_of(report: "Report") -> ChangeStatus:
+def end_of(report: "Report", keymap: Keymap) -> ChangeStatus:
     """Return the outcome of a change."""
     from rsmq_tui.triage.actions import Undo, action_named  # noqa: PLC0415 - only a change needs it
 
     action = action_named(report.name)
-    undoes = UNDOES if report.undoable and action is not Undo else ""
+    may_undo = report.undoable and action is not Undo
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
     taken = report.tally.done if action.takes_away or action.moves_away else 0
-    retries = f" · L retries the {count(len(report.changed))} received or changed" if report.changed else ""
-    return ChangeStatus(report.sentence + retries + undoes, is_alarm=is_alarm, taken=taken, change=report.change)
+    changed = count(len(report.changed))
+    retries = f" · {keymap.face('retry')} retries the {changed} received or changed" if report.changed else ""
+    words = report.sentence + retries
+    return ChangeStatus(words, is_alarm=is_alarm, taken=taken, change=report.change, may_undo=may_undo)
 
 
 def meant_by(scope: "Scope | None") -> str:
@@ -133,14 +134,14 @@ def end_of_export(exported: "Exported | None", path: Path) -> ChangeStatus:
     return ChangeStatus(words, is_alarm=bool(left_out or missing))
 
 
-def interrupted(change: "Change", ns: str) -> str:
-    """Describe a change that was interrupted earlier."""
+def interrupted(change: "Change", ns: str, undo: str) -> str:
+    """Describe a change that was interrupted earlier; ``undo`` is the key that undoes it."""
     what = f"{change.past} {count(change.done)} of {count(change.planned)} in {printable(change.queue, 60)}"
     if change.ns != ns:
         what += f" (namespace {printable(change.ns, 40)})"
     if change.doubt:
         what += f" ({change.doubt})"
-    undoes = "; u undoes it" if change.can_be_undone and change.ns == ns else ""
+    undoes = f"; {undo} undoes it" if change.can_be_undone and change.ns == ns else ""
     return f"A change was interrupted: {what}{undoes}"
 
 
@@ -323,7 +324,7 @@ class ChangeController:
     def server_to_undo(self) -> WatchedServer | None:
         """The server of the last change, while the line of its outcome says that the key undoes it; otherwise None."""
         status = self.status
-        if status is None or not status.aims or not self.is_undoable or not status.words.endswith(UNDOES):
+        if status is None or not status.aims or not self.is_undoable or not status.may_undo:
             return None
         return status.aims[0].server
 
@@ -578,7 +579,7 @@ class ChangeController:
             self._tell_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
-        action, status = run.preview.action, end_of(run.report)
+        action, status = run.preview.action, end_of(run.report, keymap_of(self._app))
         if run.report.retry is not None:
             self._skipped = aims[0].server, action, run.report.retry
         undone = action.change if isinstance(action, Undo) and run.report.tally.done else None
@@ -637,7 +638,8 @@ class ChangeController:
             return
         for change in found:
             if change.state is State.INTERRUPTED:
-                self._app.notify(interrupted(change, server.triage.ns), severity="warning", markup=False, timeout=20)
+                words = interrupted(change, server.triage.ns, keymap_of(self._app).face("undo"))
+                self._app.notify(words, severity="warning", markup=False, timeout=20)
 
     def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
         status = ChangeStatus(

@@ -23,7 +23,7 @@ from rsmq_tui.monitor import QueueState, Snapshot
 from rsmq_tui.monitor.text import printable, read_whole_seconds, size
 from rsmq_tui.triage import actions
 from rsmq_tui.tui.changes.command_line import copy_command
-from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.keys import bindings_of, keymap_of
 from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, DialogButton, TickBox
 
 T = TypeVar("T")
@@ -334,8 +334,9 @@ class FormScreen(Dialog[None], Generic[T]):
         """Focus the first field."""
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
-        copies = "" if self._command is None else " · ctrl+y copies the command"
-        dialog.border_subtitle = Content(f"{self._note} · ctrl+s continues{copies}")
+        keymap = keymap_of(self.app)
+        copies = "" if self._command is None else f" · {keymap.face('form.copy_command')} copies the command"
+        dialog.border_subtitle = Content(f"{self._note} · {keymap.face('submit')} continues{copies}")
         dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")
         first.focus()

@@ -18,7 +18,7 @@ from textual.widgets import Input
 from rsmq_tui.docs import topics
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keymap_of
 from rsmq_tui.tui.preferences import COMMANDS
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import Dialog
@@ -130,7 +130,7 @@ def commands_of(screen: Screen[Any]) -> list[Command]:
 
 def _of_keys(screen: Screen[Any]) -> Iterator[Command]:
     where, usable = keys_on(screen)
-    for key in keys_of(*where, "app", usable=usable):
+    for key in keymap_of(screen.app).of(*where, "app", usable=usable):
         if key.where not in ("table", "lines") and key.id != "app.palette":
             owner = screen.app if key.where in ("app", "replay") else screen
             synonyms = _SYNONYMS.get(key.id.partition(".")[2], "")

@@ -18,7 +18,7 @@ from rsmq_tui.monitor import PeekError, Source, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keymap_of
 from rsmq_tui.tui.overview.columns import QUEUE_COLUMNS, chosen_columns
 from rsmq_tui.tui.preferences import COLUMNS, FILTERS, TEXT_MAX, Preferences
 from rsmq_tui.tui.theme import MEANINGS, verdict_words
@@ -91,7 +91,7 @@ class HelpScreen(Dialog[None]):
         """Lay the help out for the current width."""
         lines: list[list[Piece]] = []
         for where in self._where:
-            keys = keys_of(where, usable=self._usable)
+            keys = keymap_of(self.app).of(where, usable=self._usable)
             lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
         verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
@@ -173,12 +173,16 @@ class ColumnsScreen(_ListDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("columns")
 
     def __init__(self, columns: Sequence[Column[Any, Any]], apply: Callable[[], Set[str]]) -> None:
-        super().__init__("Columns", "space shows or hides · J K move it · r resets")
+        super().__init__("Columns", "")
         self._columns = columns
         self._apply = apply
 
     def on_mount(self) -> None:
         """List the columns."""
+        show, later, earlier, reset = map(
+            keymap_of(self.app).face, ("show", "columns.later", "columns.earlier", "reset")
+        )
+        self._options.border_subtitle = Content(f"{show} shows or hides · {later} {earlier} move it · {reset} resets")
         self._list(0)
 
     @on(OptionList.OptionSelected)
@@ -237,12 +241,13 @@ class SavedFiltersScreen(_ListDialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filters")
 
     def __init__(self, kind: str, offered: Callable[[], Mapping[str, str]], use: Callable[[str], None]) -> None:
-        super().__init__("Saved filters", "enter applies · x deletes")
+        super().__init__("Saved filters", "")
         self._kind, self._offered = kind, offered
         self._use = use
 
     def on_mount(self) -> None:
         """List the filters."""
+        self._options.border_subtitle = Content(f"enter applies · {keymap_of(self.app).face('forget')} deletes")
         self._list()
 
     @on(OptionList.OptionSelected)

@@ -159,15 +159,18 @@ def row_pieces(page: pages.Page, row: Any) -> list[Piece]:
     return [*pieces, (printable(page.sentence(row), 300), "")]
 
 
-def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = "") -> list[Piece]:
-    """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width."""
-    reasons = _why_empty(shown, page, typed, of)
+def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = "", *, refresh: str) -> list[Piece]:
+    """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width.
+
+    ``refresh`` is the key that reads it again.
+    """
+    reasons = _why_empty(shown, page, typed, of, refresh)
     return [(f"  {line}", style) for words, style in reasons for line in _wrapped(words, width)]
 
 
-def _why_empty(shown: Shown, page: pages.Page, typed: str, of: str) -> list[Piece]:
+def _why_empty(shown: Shown, page: pages.Page, typed: str, of: str, refresh: str) -> list[Piece]:
     if shown.failure is not None:
-        return [(printable(shown.failure, 300), "alarm"), ("r retries.", "muted")]
+        return [(printable(shown.failure, 300), "alarm"), (f"{refresh} retries.", "muted")]
     if shown.made_ms is None:
         return [("loading …", "muted")]
     if shown.whole is None:
@@ -524,7 +527,8 @@ class HistoryScreen(DashboardScreen):
             table.show(table.rows, table.keys, self._cells)
         else:
             self._listed = listed
-            table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of)
+            refresh = self.dashboard.keymap.face("refresh")
+            table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of, refresh=refresh)
             rows = self._choice.rows(page, shown.lists, self._cells.name)
             table.show(rows, [pages.key_of(page, row) for row in rows], self._cells)
         self._tell_row()

@@ -73,7 +73,8 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
 
     def tell_failure(why: str) -> None:
         what = f"The acknowledgement of {printable(queue, _NAME_MAX)} was not saved"
-        words = f"{why}. Free some space or make the file writable, then press N again; alerts continue until then"
+        again = f"press {dashboard.keymap.face('known')} again"
+        words = f"{why}. Free some space or make the file writable, then {again}; alerts continue until then"
         dashboard.tell(words, title=what)
 
     fields = (

@@ -589,13 +589,14 @@ class SearchScreen(DashboardScreen):
         """The progress of the search, or the age of its results: words with their ranks."""
         queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
         looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
+        again = self.dashboard.keymap.face("refresh")
         if self._state is SearchState.RUNNING:
             return [*looked, (1, " · esc stops")]
         if self._state is SearchState.STOPPED:
-            return [(1, f" · stopped: {queues}"), *looked[1:], (4, " · r searches again")]
+            return [(1, f" · stopped: {queues}"), *looked[1:], (4, f" · {again} searches again")]
         at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
         now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
-        age = f" · {duration(now_ms - at_ms)} old, r refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
+        age = f" · {duration(now_ms - at_ms)} old, {again} refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
         return [*looked, (4, age)]
 
     def _marked_words(self) -> str:

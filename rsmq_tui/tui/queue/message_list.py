@@ -568,7 +568,7 @@ class MessageList(Vertical):
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
-        nothing = nothing_found(hits) or nothing_in(self._tab, self.typed)
+        nothing = nothing_found(hits, self._dashboard.keymap.face("refresh")) or nothing_in(self._tab, self.typed)
         words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
         listed = hits.listed
@@ -714,7 +714,8 @@ class MessageList(Vertical):
         if asked is None:
             return ""
         # It fits into 80 columns with millions of messages.
-        return f" r reads {count(depth)} messages, {asked.words} · s next order · esc cancels"
+        read, turn = (self._dashboard.keymap.face(name) for name in ("refresh", "sort"))
+        return f" {read} reads {count(depth)} messages, {asked.words} · {turn} next order · esc cancels"
 
     def _now_ms(self, at_ms: int) -> int:
         return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)

@@ -70,11 +70,16 @@ from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
-_GONE = "this queue is gone: it was deleted or lost, or another namespace is shown; the log (esc, L) says which"
+_GONE = "this queue is gone: it was deleted or lost, or another namespace is shown"
 
 
-def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds) -> list[Piece]:
-    """Return the queue's name, its verdict and the reason, how many deletes it needs, and what came back."""
+def title_pieces(
+    queue: str, state: QueueState | None, snapshot: Snapshot, thresholds: Thresholds, log_key: str
+) -> list[Piece]:
+    """Return the queue's name, its verdict and the reason, how many deletes it needs, and what came back.
+
+    ``log_key`` opens the log of events.
+    """
     pieces: list[Piece] = [(" ◀ ", "muted"), (printable(queue, 80), "strong")]
     if state is not None:
         words = reason(state, snapshot.at_ms, thresholds)
@@ -87,7 +92,7 @@ def title_pieces(queue: str, state: QueueState | None, snapshot: Snapshot, thres
         if back := returned(state, snapshot.trend):
             pieces.append((f"; {back}", "strong"))
     elif snapshot.link.fresh_at_s is not None:
-        pieces.append((f"   {_GONE}", "alarm"))
+        pieces.append((f"   {_GONE}; the log (esc, {log_key}) says which", "alarm"))
     return pieces
 
 
@@ -184,7 +189,8 @@ class QueueScreen(ActingScreen):
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
         known = known_pieces(self.dashboard.known(self.server.place).get(self.queue))
         # On a narrow terminal, more lines for the reason of the verdict.
-        self._title.show([*title_pieces(self.queue, state, snapshot, self.server.source.thresholds), *known], 3)
+        thresholds, log_key = self.server.source.thresholds, self.dashboard.keymap.face("events")
+        self._title.show([*title_pieces(self.queue, state, snapshot, thresholds, log_key), *known], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
@@ -359,7 +365,8 @@ class QueueScreen(ActingScreen):
     def why_nothing(self) -> str:
         """Why there is nothing to change."""
         left = self.messages.marks.is_all_ended
-        return "nothing is marked: space marks a message, esc starts over" if left else "there is no message here"
+        mark = self.dashboard.keymap.face("queue.mark")
+        return f"nothing is marked: {mark} marks a message, esc starts over" if left else "there is no message here"
 
     def _narrow(self, term: str | None) -> None:
         """Add the term of a group to the filter."""

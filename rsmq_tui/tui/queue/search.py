@@ -380,13 +380,17 @@ def search_pieces(hits: Hits, text: str, width: int, *, noun: str = MATCH, place
     return [(f" {wanted}", ""), *pieces]
 
 
-def nothing_found(hits: Hits) -> str:
-    """Return the text for a search that was stopped before it found anything; empty if it searched all."""
+def nothing_found(hits: Hits, refresh: str) -> str:
+    """Return the text for a search that was stopped before it found anything; empty if it searched all.
+
+    ``refresh`` is the key that searches all.
+    """
     if hits.state is not SearchState.STOPPED:
         return ""
     if not hits.at_ms:
-        return "Nothing was searched: the search was stopped before the first reply. Press r to search."
-    return f"No match in the {count(hits.scanned)} of {count(hits.depth)} messages searched. Press r to search all."
+        return f"Nothing was searched: the search was stopped before the first reply. Press {refresh} to search."
+    searched = f"{count(hits.scanned)} of {count(hits.depth)} messages searched"
+    return f"No match in the {searched}. Press {refresh} to search all."
 
 
 def _state_words(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:

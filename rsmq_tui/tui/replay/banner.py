@@ -10,6 +10,7 @@ from rsmq_tui.history.analysis.values import DOWN
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import clock, date_clock, duration, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.keys import Keymap
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 if TYPE_CHECKING:
@@ -87,12 +88,13 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
     return f"{numbers}: {why}" if numbers else why
 
 
-def empty_words(snapshot: Snapshot, replaying: "ReplaySession") -> list[Piece]:
+def empty_words(snapshot: Snapshot, replaying: "ReplaySession", keymap: Keymap) -> list[Piece]:
     """Return why a replay shows no queue."""
     if snapshot.link.failure is not None:
+        poll, incident = keymap.face("replay.next"), keymap.face("next_verdict")
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
-            ("  Press ] for the next poll, } for the next incident.", "muted"),
+            (f"  Press {poll} for the next poll, {incident} for the next incident.", "muted"),
         ]
     return [("  No queues existed at this time.", "muted")]
 

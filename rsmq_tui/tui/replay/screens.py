@@ -25,7 +25,7 @@ from rsmq_tui.monitor.text import (
 )
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.keys import Where, bindings_of
+from rsmq_tui.tui.keys import Where, bindings_of, keymap_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
@@ -258,7 +258,8 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
         case "mark" if dashboard.snapshot is not None:
             replay.mark(dashboard.snapshot)
         case "diff" if replay.marked is None:
-            words = "no time is marked: m marks one for D to compare with"
+            mark, compare = (dashboard.keymap.face(each) for each in ("replay.mark", "diff"))
+            words = f"no time is marked: {mark} marks one for {compare} to compare with"
             app.notify(words, severity="warning", markup=False)
         case "diff" if "diff" not in getattr(app.screen, "WHERE", ()):
             dashboard.navigation.open("diff")
@@ -267,5 +268,6 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
 def _play(app: App[None], replay: ReplaySession) -> None:
     player = replay.player
     if not player.is_playing and player.position_ms >= replay.span.to_ms:
-        app.notify("this is the end of the recorded history; @ goes to another time", markup=False)
+        seek = keymap_of(app).face("seek")
+        app.notify(f"this is the end of the recorded history; {seek} goes to another time", markup=False)
     player.set_playing(not player.is_playing)

@@ -15,9 +15,9 @@ from textual.strip import Strip
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import ago, count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
 from rsmq_tui.protocol import ENDED, Failure
-from rsmq_tui.tui.changes.controller import UNDOES, ChangeStatus
+from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Key, Usable, Where, keys_of
+from rsmq_tui.tui.keys import NO_CHANGES, Key, Keymap, Usable, Where
 from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
@@ -69,24 +69,23 @@ def why_unread(server: str, failure: Failure) -> list[Piece]:
 
 def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
     """Return why there are no rows, with the filter ``typed``, and what to do next."""
-    failure, replay = snapshot.link.failure, dashboard.replay
+    failure, replay, keymap = snapshot.link.failure, dashboard.replay, dashboard.keymap
     if replay is not None and not (typed and snapshot.queues):
         from rsmq_tui.tui.replay.banner import empty_words  # noqa: PLC0415 - live screens need none
 
-        return empty_words(snapshot, replay)
+        return empty_words(snapshot, replay, keymap)
     if snapshot.link.fresh_at_s is None:
         if failure is None:
             return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
-        return [
-            *why_unread(snapshot.server, failure),
-            ("  It retries automatically; r retries now, q quits. `rsmq-tui demo` shows example queues.", "muted"),
-        ]
+        retry, leave = keymap.face("refresh"), keymap.face("app.back")
+        words = f"  It retries automatically; {retry} retries now, {leave} quits. `rsmq-tui demo` shows example queues."
+        return [*why_unread(snapshot.server, failure), (words, "muted")]
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
     if typed and snapshot.queues:
         return [(f"  No queue matches {printable(typed, 60)}. Press esc to see all.", "muted")]
     others = [printable(name, 40) or "(no prefix)" for name in snapshot.namespaces or () if name != snapshot.ns]
     found = (
-        f"Other namespaces: {', '.join(others[:8])}. Press n to switch."
+        f"Other namespaces: {', '.join(others[:8])}. Press {keymap.face('namespace')} to switch."
         if others
         else "No other namespaces were found."
     )
@@ -105,7 +104,7 @@ def _before(snapshot: Snapshot, dashboard: Dashboard) -> list[Piece]:
     if last is None or (last.server, last.ns) != (snapshot.server, snapshot.ns):
         return []
     held = plural(last.totals.depth, "message")
-    more = "" if dashboard.events is None else " L shows what happened."
+    more = "" if dashboard.events is None else f" {dashboard.keymap.face('events')} shows what happened."
     before = ago(snapshot.at_ms - last.at_ms)
     return [(f"  It had {plural(len(last.queues), 'queue')} with {held} {before}.{more}", "alarm")]
 
@@ -379,12 +378,13 @@ class ChangeLine(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint the line."""
-        status = self._status
+        status, dashboard = self._status, dashboard_of(self.app)
         if status is None:
             return []
         if not status.is_running:
-            words = status.words if dashboard_of(self.app).changes.is_undoable else status.words.removesuffix(UNDOES)
-            return [self.clipped([(f" {printable(words)}", "alarm" if status.is_alarm else "strong")])]
+            may_undo = status.may_undo and dashboard.changes.is_undoable
+            undoes = f" · {dashboard.keymap.face('undo')} undoes" if may_undo else ""
+            return [self.clipped([(f" {printable(status.words)}{undoes}", "alarm" if status.is_alarm else "strong")])]
         end = "stopping after the current batch" if status.is_stopping else "esc cancels"
         numbers = (
             f"{count(status.handled)} / {count(status.planned)}"
@@ -441,22 +441,23 @@ class KeyHints(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        is_replay = dashboard_of(self.app).replay is not None
-        where: tuple[Where, ...] = ("replay", *self._where) if is_replay else self._where
+        dashboard = dashboard_of(self.app)
+        keymap = dashboard.keymap
+        where: tuple[Where, ...] = self._where if dashboard.replay is None else ("replay", *self._where)
         self._usable = getattr(self.screen, "usable", NO_CHANGES)
-        keys = keys_of(*where, usable=self._usable)
+        keys = keymap.of(*where, usable=self._usable)
         hint_of = getattr(self.screen, "hint_of", lambda key: key.hint)
         hints = [replace(key, hint=words) for key in keys if key.hint and (words := hint_of(key))]
         pinned = [key for key in hints if key.pinned]
         # On a narrow screen, hints are more important than wide gaps.
         gap = 2 if self.size.width < _WIDE else 3
         # There is no gap after the last.
-        left = self.size.width - 1 + gap - sum(_width(key, gap) for key in pinned)
+        left = self.size.width - 1 + gap - sum(_width(keymap, key, gap) for key in pinned)
         shown = []
         for key in hints:
             if key.pinned:
                 continue
-            left -= _width(key, gap)
+            left -= _width(keymap, key, gap)
             if left < 0:
                 break
             shown.append(key)
@@ -464,9 +465,9 @@ class KeyHints(Painted):
         self._spans = []
         start = 1
         for key in (*shown, *pinned):
-            pieces += [(f"{_face(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
-            self._spans += _spans_of(key, start)
-            start += _width(key, gap)
+            pieces += [(f"{keymap.faces(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
+            self._spans += _spans_of(keymap, key, start)
+            start += _width(keymap, key, gap)
         return [self.line(pieces)]
 
 
@@ -486,19 +487,16 @@ def cells_of(pieces: Iterable[Piece]) -> int:
     return sum(cell_len(text) for text, _ in pieces)
 
 
-def _face(key: Key) -> str:
-    return key.face or key.shown.split()[0]
-
-
-def _spans_of(key: Key, start: int) -> Iterator[tuple[int, int, Key]]:
-    """Yield the cells of a hint that begins at ``start``, with their key; the face of a pair has both keys."""
-    word = start + len(_face(key)) + 1
-    for face in key.face.split():
-        pair = [one for one in keys_of(key.where) if face in one.shown.split()]
-        yield from ((start, start + len(face), one) for one in pair[:1])
-        start += len(face) + 1
+def _spans_of(keymap: Keymap, key: Key, start: int) -> Iterator[tuple[int, int, Key]]:
+    """Yield the cells of a hint that begins at ``start``, with their key: a pair has both."""
+    word = start + len(keymap.faces(key)) + 1
+    if (pair := keymap.pair_of(key)) is not None:
+        yield start, start + len(key.face), key
+        start += len(key.face) + 1
+        yield start, start + len(pair.face), pair
+        start += len(pair.face) + 1
     yield start, word + len(key.hint), key
 
 
-def _width(key: Key, gap: int) -> int:
-    return len(_face(key)) + 1 + len(key.hint) + gap
+def _width(keymap: Keymap, key: Key, gap: int) -> int:
+    return len(keymap.faces(key)) + 1 + len(key.hint) + gap

@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from rsmq_tui.tui.keys import bindings_of
+from rsmq_tui.tui.keys import bindings_of, keymap_of
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 
@@ -39,13 +39,13 @@ class FilterInput(Input):
         select_on_focus: bool = True,
         reads: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        super().__init__(
-            placeholder=f"{placeholder} · ↓ saved filters, ctrl+s saves",
-            id="filter",
-            compact=True,
-            select_on_focus=select_on_focus,
-        )
+        super().__init__(placeholder=placeholder, id="filter", compact=True, select_on_focus=select_on_focus)
         self.kind, self.reads = kind, reads
+
+    def on_mount(self) -> None:
+        """Name the keys for saved filters."""
+        saved, save = (keymap_of(self.app).face(name) for name in ("filter.saved", "filter.save"))
+        self.placeholder += f" · {saved} saved filters, {save} saves"
 
     def on_key(self, event: events.Key) -> None:
         """Pass on keys that were sent here before the focus left: they belong to the widget that has it now."""

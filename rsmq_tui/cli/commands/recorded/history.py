@@ -11,7 +11,7 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, appearance, config, json_option, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
 from rsmq_tui.cli.parsing import Command, Options, folder, option
-from rsmq_tui.cli.servers import expected_of, zones_of
+from rsmq_tui.cli.servers import expected_of, keys_of, zones_of
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.local_clock import now_ms
@@ -106,6 +106,7 @@ def command(options: Options) -> int:
         ascii_only=options.ascii,
         theme=options.theme,
         zone=zone_for(options, zones_of(options).values()),
+        keys=keys_of(options),
     )
     app.run()
     return app.return_code or 0

@@ -9,7 +9,7 @@ from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import appearance, config, link, zone_for
 from rsmq_tui.cli.output import has_screen, say
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.cli.servers import expected_of, zones_of
+from rsmq_tui.cli.servers import expected_of, keys_of, zones_of
 from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.text import date_clock, printable
@@ -84,6 +84,7 @@ def command(options: Options) -> int:
         ascii_only=options.ascii,
         theme=options.theme,
         zone=zone_for(options, zones_of(options).values()),
+        keys=keys_of(options),
         link=options.link,
     )
     app.run()

@@ -1,0 +1,57 @@
+"""`rsmq-tui keys`: the commands of the dashboard, their keys, and the mistakes in those that the user chose."""
+
+import click
+
+from rsmq_tui.cli.errors import EXIT_FAILED
+from rsmq_tui.cli.options import config, json_option
+from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
+from rsmq_tui.cli.parsing import Command, Options
+from rsmq_tui.cli.servers import config_path, keys_of
+from rsmq_tui.tui.keys import COMMANDS, FIXED, Keymap
+
+_NOTES = """\
+A table [keys] in your configuration file has other keys for commands, by their names:
+
+  [keys]
+  delete = "f8"
+  send = ["a", "f2"]
+  table.down = ["j", "down", "ctrl+j"]
+
+A key is a character, or a name such as f5, ctrl+x, shift+down, pagedown, home, delete, tab or space. A command then has
+no other keys. Enter and esc mean the same everywhere. The demo has the default keys."""
+
+
+@click.command(
+    cls=Command,
+    notes=_NOTES,
+    examples=("", "--json | jq -r 'select(.yours) | .name'"),
+    statuses={0: "done", 1: "mistakes in the keys of the configuration file"},
+)
+@json_option
+@config
+def command(options: Options) -> int:
+    """Print the commands with their keys and return the exit status; raises ``UsageError``."""
+    chosen = keys_of(options)
+    keymap = Keymap(chosen)
+    names = [name for name in COMMANDS if name not in FIXED]
+    if wants_json(options):
+        for name in names:
+            first = keymap[COMMANDS[name][0].id]
+            fields_json(
+                name=name,
+                keys=first.written,
+                default=COMMANDS[name][0].written,
+                where=[key.where for key in COMMANDS[name]],
+                does=first.help,
+                yours=name in keymap.chosen,
+            )
+    else:
+        table = Table(
+            Column("NAME", max(map(len, names))), Column("KEYS", 16), Column("", 5), Column("WHAT IT DOES", 0)
+        )
+        for name in names:
+            first = keymap[COMMANDS[name][0].id]
+            table.print(name, first.shown, "yours" if name in keymap.chosen else "", first.help)
+    for problem in keymap.problems:
+        say(f"{config_path(options)[0]}: {problem}")
+    return EXIT_FAILED if keymap.problems else 0
