@@ -102,25 +102,17 @@ _ROOM = 2.0
 _HIGH = 1.5
 
 
-def sparkline(values: Sequence[float | None], width: int, *, top: float | None = None) -> str:
-    """Draw `values`, oldest first, in exactly `width` cells with the newest at the right.
-
-    The floor is zero, whatever the values; `top` is the value of the highest mark, as `_top` says when None. More
-    values than cells are joined by their maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are
-    blank, negative ones are drawn as zero.
-    """
-    return _draw(_levels(values, width), top).rjust(width) if width > 0 else ""
-
-
 def spark_runs(values: Sequence[float | None], width: int) -> list[tuple[str, bool]]:
-    """Draw values as `sparkline` does, as runs of (text, whether its values are high).
+    """Draw `values`, oldest first, in exactly `width` cells, as runs of (text, whether its values are high).
 
-    A value is high if it exceeds one and a half times the median.
+    The newest value is at the right. The floor is zero, whatever the values; more values than cells are joined by their
+    maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are blank, negative ones are drawn as
+    zero. A value is high if it exceeds one and a half times the median.
     """
     if width < 1:
         return []
     levels = _levels(values, width)
-    drawn = _draw(levels, None)
+    drawn = _draw(levels, _top(levels))
     limit = _HIGH * _median(levels)
     runs = groupby(zip(drawn, levels, strict=True), lambda cell: cell[1] > limit)
     blank = [(" " * (width - len(drawn)), False)] if len(drawn) < width else []
@@ -172,19 +164,16 @@ def _top(levels: Sequence[float]) -> float:
     return max(_ROOM * _median(levels), max(levels, default=0.0))
 
 
-def _draw(levels: Sequence[float], top: float | None) -> str:
-    ceiling = known(top)
-    if ceiling is None:
-        ceiling = _top(levels)
-    return "".join([_mark(level, ceiling) for level in levels])
+def _draw(levels: Sequence[float], top: float) -> str:
+    return "".join([_mark(level, top) for level in levels])
 
 
-def _mark(level: float, ceiling: float) -> str:
+def _mark(level: float, top: float) -> str:
     if level == 0:
         return _BLOCKS[0]
     if level < 0:
         return " "
-    return _BLOCKS[1 + int(level / ceiling * _STEPS)] if level < ceiling else _BLOCKS[-1]
+    return _BLOCKS[1 + int(level / top * _STEPS)] if level < top else _BLOCKS[-1]
 
 
 def sparklines(series: Sequence[Series], *, width: int, start_ms: int, end_ms: int) -> list[str]:

@@ -204,7 +204,7 @@ def _signed(word: bytes) -> int:
     return value
 
 
-def _positions(values: List, element: bytes, *, backwards: bool = False, depth: int = 0) -> Iterator[int]:
+def _positions(values: List, element: bytes, *, backwards: bool, depth: int = 0) -> Iterator[int]:
     """Yield the indexes of an element, from one end, within the first ``depth`` elements, 0 for all."""
     size = len(values)
     for distance, value in enumerate(islice(reversed(values) if backwards else iter(values), depth or None)):

@@ -65,18 +65,15 @@ async def search_lists(
     wanted: Filter,
     *,
     limit: int | None = None,
-    bodies: bool = True,
     age: JsonPath | None = None,
 ) -> AsyncGenerator[Progress, None]:
     """Yield the matches of each part of the queue, in the order in which items are taken; raises ``PeekError``.
 
     Items in processing come last, the oldest first. The search ends after ``limit`` matches. It reads only the queue,
-    or only the items in processing, if nothing else can match. Without ``bodies``, bodies are read only if the filter
-    needs them. Close it with ``aclose`` when leaving early.
+    or only the items in processing, if nothing else can match. Close it with ``aclose`` when leaving early.
     """
-    bodies = bodies or "body" in wanted.needs(ages_in_bodies=age is not None)
     with in_words():
-        chunks = reader.scan.chunks(queue, bodies=bodies, places=places_of(wanted))
+        chunks = reader.scan.chunks(queue, bodies=True, places=places_of(wanted))
         async with aclosing(search_chunks(chunks, wanted, limit, age)) as coming:
             async for progress in coming:
                 yield progress

@@ -87,7 +87,7 @@ def file_seen(stat: os.stat_result) -> FileSeen:
     return FileSeen(stat.st_ino, stat.st_size, stat.st_mtime_ns)
 
 
-def read_file(path: Path, seen: FileSeen | None = None) -> Iterator[RawMessage]:
+def read_file(path: Path, seen: FileSeen | None) -> Iterator[RawMessage]:
     """Iterate over the messages of an export; raises ``TriageError`` that names the line, and OSError.
 
     Raises ``TriageError`` if the file is not the one in ``seen``.

@@ -248,8 +248,8 @@ async def prepare_undo(
     journal: Journal,
     change: int,
     *,
-    unsettled: bool = False,
-    part: Part | None = None,
+    unsettled: bool,
+    part: Part | None,
     planned: int = 0,
     was_undone: int | None = None,
 ) -> AsyncGenerator[Step, None]:

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,14 +113,14 @@ class Themes(NamedTuple):
         return Themes({**self.files, **kept}, self.problems)
 
 
-def load_themes(folders: Iterable[Path] | None = None, shipped: Container[str] | None = None) -> Themes:
+def load_themes(shipped: Container[str] | None = None) -> Themes:
     """Read all theme files; if ``shipped`` is given, only those of the included ones.
 
     A user's file replaces an included one of the same name.
     """
     files: dict[str, ThemeFile] = {}
     problems: list[str] = []
-    for folder in folders or (shipped_themes(), user_themes()):
+    for folder in (shipped_themes(), user_themes()):
         is_shipped = folder == shipped_themes()
         for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem):
             # An included theme has the name of its file.

@@ -1,22 +1,28 @@
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rsmq_tui.charts.drawing import fold_latest, spark_runs, sparkline, sparklines
+from rsmq_tui.charts.drawing import fold_latest, spark_runs, sparklines
 from rsmq_tui.charts.series import Series
 
 NUMBERS = st.none() | st.floats() | st.integers(-(10**400), 10**400)
 
 
+def sparkline(values: Sequence[float | None], width: int) -> str:
+    """Draw values, without what is high."""
+    return "".join(marks for marks, _ in spark_runs(values, width))
+
+
 def test_each_step_has_its_block() -> None:
-    assert sparkline([0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 8, top=6) == "▁▂▃▄▅▆▇▇"
+    assert sparkline([0, 0, 0, 0, 0.9, 1.9, 2.9, 3.9, 4.9, 5.9, 6], 11) == "▁▁▁▁▂▃▄▅▆▇▇"
 
 
 def test_no_row_of_blocks_touches_the_row_above() -> None:
-    assert "█" not in sparkline(range(100), 100) + sparkline([5], 1, top=1)
+    assert "█" not in sparkline(range(100), 100)
 
 
 def test_unknown_is_blank_and_zero_is_not() -> None:
@@ -41,21 +47,6 @@ def test_what_stays_the_same_stands_at_half_the_height_and_a_peak_has_room_above
     assert sparkline([5, 5, 5], 3) == "▄▄▄"
     assert sparkline([5, 5, 5, 10, 5], 5) == "▄▄▄▇▄"
     assert sparkline([5, 5, 5, 50, 5], 5) == "▂▂▂▇▂"
-    assert sparkline([5, 5, 5], 3, top=5) == "▇▇▇"
-
-
-def test_values_above_the_top_are_full() -> None:
-    assert sparkline([5, 100], 2, top=10) == "▄▇"
-
-
-@pytest.mark.parametrize("top", [0, -1, 5e-324])
-def test_a_top_without_room_is_full_height(top: float) -> None:
-    assert sparkline([0, 1], 2, top=top) == "▁▇"
-
-
-@pytest.mark.parametrize("top", [math.nan, math.inf, 10**400])
-def test_an_unknown_top_is_no_top(top: float) -> None:
-    assert sparkline([1, 2], 2, top=top) == sparkline([1, 2], 2)
 
 
 def test_few_values_stand_at_the_right() -> None:
@@ -71,9 +62,9 @@ def test_no_width_is_empty(width: int) -> None:
     assert sparkline([1, 2], width) == ""
 
 
-@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40), st.none() | st.floats())
-def test_width_is_exact(values: list[float | None], width: int, top: float | None) -> None:
-    drawn = sparkline(values, width, top=top)
+@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40))
+def test_width_is_exact(values: list[float | None], width: int) -> None:
+    drawn = sparkline(values, width)
     assert cell_len(drawn) == len(drawn) == width
 
 
@@ -83,11 +74,6 @@ def test_runs_tell_what_is_high_beside_the_rest() -> None:
     assert spark_runs([0, 0, 0, 1, None], 5) == [("▁▁▁", False), ("▇", True), (" ", False)]
     assert spark_runs([None], 2) == [(" ", False), (" ", False)]
     assert spark_runs([], 0) == []
-
-
-@given(st.lists(NUMBERS, max_size=60), st.integers(1, 40))
-def test_runs_are_the_sparkline_in_pieces(values: list[float | None], width: int) -> None:
-    assert "".join(marks for marks, _ in spark_runs(values, width)) == sparkline(values, width)
 
 
 def test_folding_keeps_the_highest_of_each_span() -> None:

@@ -123,7 +123,7 @@ def read_lines(
     lives: Mapping[Place, TimeRange],
     *,
     step_ms: int | None = None,
-    is_all: bool = False,
+    is_all: bool,
 ) -> tuple[Line, ...]:
     """Return lines of about ``points`` points or more; ``lives`` is the recorded span of each place.
 

@@ -415,7 +415,7 @@ def net_drain_of(
     net_s: float | None,
     latest_s: float | None,
     judged: Judgement,
-    limits: Thresholds = _USUAL,
+    limits: Thresholds,
     *,
     was_taken: bool,
     share_s: float = 0.0,

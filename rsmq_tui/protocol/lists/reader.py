@@ -34,12 +34,11 @@ from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
 from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info, read_statuses
 
-# [ready, processing, leases, head, lease]: each of the first three is a number, or an error text; ``leases`` is 1 if
-# there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else [size, mark, 2 if
-# the one behind it is equal, else 1] and, if asked for, the start of it. For equal ones, that number rises when the
-# server reports a change of the list that its length does not show: as many were pushed as were taken. ``lease`` is
-# None, or [how many are expired, the first deadline, raw].
-ListRow = Row
+# A row of a list is [ready, processing, leases, head, lease]: each of the first three is a number, or an error text;
+# ``leases`` is 1 if there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else
+# [size, mark, 2 if the one behind it is equal, else 1] and, if asked for, the start of it. For equal ones, that number
+# rises when the server reports a change of the list that its length does not show: as many were pushed as were taken.
+# ``lease`` is None, or [how many are expired, the first deadline, raw].
 
 BIG_PACE_MS = 10_000
 # In place of a key that another cluster node may hold; the row's numbers for it are then None.
@@ -132,7 +131,7 @@ class ListRowCodec:
         return [ready, processing, leases, [size, mark, equal + 1, *shown], lease]
 
     def is_row(self, row: Row) -> bool:
-        """Return whether a normalized row has the form of ``ListRow``."""
+        """Return whether a normalized row has the form of a row of a list."""
         ready, processing, leases, _, lease = row
         return _is_number(ready) and _is_number(processing) and _is_number(leases) and _is_lease(lease)
 

@@ -272,7 +272,7 @@ def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]
     return queue.trouble(is_known=bool(known) and judged(queue).key in known)
 
 
-def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, known: Set[str] = frozenset()) -> bool:
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, known: Set[str]) -> bool:
     """Sort in place, unknown values last, and return whether the order is descending.
 
     None sorts by trouble, where the keys of ``known`` come right before the queues that are ok.
