@@ -37,7 +37,7 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor import Snapshot, Source
+from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.heap import give_back, keep_little_free
 from rsmq_tui.monitor.text import ASCII_SIGNS, escape_beyond, printable, show_in_zone, zone_words
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
-    from rsmq_tui.triage.service import ChangeService
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import AnalysisLocation
     from rsmq_tui.tui.replay.session import ReplaySession
@@ -127,18 +126,16 @@ _GUARD = OutputGuard()
 
 
 class RsmqApp(App[None]):
-    """Shows the snapshots of one source, or of several servers in one table, until the user quits.
+    """Shows the snapshots of one or several servers in one table, until the user quits.
 
     Data flows one way: source, ``dashboard``, screens, widgets.
 
-    - ``source``: one source, or the servers to watch. With a replay, they are not polled.
-    - ``triage``: the change service of a single source, or a function that makes it on first use. Without it, or if
-      ``read_only``, nothing can be changed.
+    - ``servers``: the servers to watch. With a replay, they are not polled.
     - ``recording``: gets each snapshot.
     - ``events``: makes a recorder of events, in a thread, after the first snapshot is shown.
     - ``alerts``: starts the alerts, also then. It gets two functions: one writes to the terminal, the other returns the
       queues of a snapshot whose trouble is acknowledged.
-    - ``analysis``: an analysis to open; without a source, only the analysis is shown.
+    - ``analysis``: an analysis to open; without a server, only the analysis is shown.
     - ``replay``: a replay to show.
     - ``choices``: the file in which the user's choices are kept.
     - ``zone``: the user's time zone; None is that of the system.
@@ -163,15 +160,13 @@ class RsmqApp(App[None]):
 
     def __init__(
         self,
-        source: Source | Sequence[WatchedServer],
+        servers: Sequence[WatchedServer],
         *,
-        triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         recording: "Recorder | None" = None,
         events: "Callable[[], EventRecorder] | None" = None,
         alerts: "StartAlerts | None" = None,
         analysis: "AnalysisLocation | None" = None,
         replay: "ReplaySession | None" = None,
-        read_only: bool = False,
         choices: Path | None = None,
         zone: tzinfo | None = None,
         expected: "Mapping[str, Expected] | None" = None,
@@ -188,14 +183,13 @@ class RsmqApp(App[None]):
         super().__init__()
         self.keymap = Keymap(keys)
         self.set_keymap(self.keymap.overrides)
-        given = source if isinstance(source, Sequence) else (WatchedServer(source, triage=triage, read_only=read_only),)
         self.ascii_only = ascii_only
         encoding = encoding or sys.stdout.encoding or "ascii"
         self._ascii = AsciiFilter(encoding)
         escape_beyond(encoding if ascii_only else None, ASCII_SIGNS)
         self.dashboard = Dashboard(
             self,
-            tuple(given),
+            tuple(servers),
             show=self._show,
             tell_change=self._tell_change,
             replay=replay,
@@ -211,7 +205,7 @@ class RsmqApp(App[None]):
         self._has_tour = tour
         self._first_wait_s = first_wait_s
         self._has_first = asyncio.Event()
-        self._fleet = Fleet(tuple(server.place for server in given))
+        self._fleet = Fleet(tuple(server.place for server in servers))
         self._start_events = events
         self._event_problems: Mapping[str, str] = {}
         self._start_alerts = alerts

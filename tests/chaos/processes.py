@@ -35,6 +35,7 @@ from rsmq_tui.triage.scope import Everything
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.chaos.laws import Violation
 from tests.chaos.rounds import Result
 from tests.cli.running import PROGRAM, environment
@@ -620,8 +621,12 @@ async def _previews(case: _Case, pilot: Dashboard, name: str) -> bool:
 async def _dashboard_on(url: str, folder: Path) -> AsyncIterator[Dashboard]:
     """Open a dashboard whose changes are in that folder."""
     app = RsmqApp(
-        RsmqPoller(RsmqReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
-        triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
+        [
+            WatchedServer(
+                RsmqPoller(RsmqReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
+                triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
+            )
+        ],
         encoding="utf-8",
     )
     async with app.run_test(size=(160, 48)) as pilot:

@@ -26,6 +26,7 @@ from rsmq_tui.protocol import Address, Rsmq, RsmqReader
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.cli.demo.processes import eventually, is_alive, is_gone
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
 from tests.hostile.terminal import Terminal
@@ -244,7 +245,7 @@ async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
     with EmbeddedServer() as server:
         with redis.Redis.from_url(server.url) as client:
             Rsmq(client).create_queue("orders")
-        app = RsmqApp(RsmqPoller(RsmqReader(address_of(server)), interval_s=0.05))
+        app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(address_of(server)), interval_s=0.05))])
         app.animation_level = "none"
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")

@@ -21,6 +21,7 @@ from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.quick_apps import strips_of, strips_unless_unchanged
 
@@ -41,8 +42,12 @@ async def dashboard(
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent) / "journal"
         app = RsmqApp(
-            RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
-            triage=partial(ChangeService, RsmqBackend(url, ns), folder),
+            [
+                WatchedServer(
+                    RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
+                    triage=partial(ChangeService, RsmqBackend(url, ns), folder),
+                )
+            ]
         )
         async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
             yield pilot

@@ -13,6 +13,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.theme import load_themes
 from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -38,7 +39,7 @@ async def gallery() -> str:
         queue_of("webhooks", ready=31, oldest_ready_ms=START_MS - 9_000, verdict=Verdict.WATCHING, arrivals_s=2.0),
     )
     source.play(poll_of(source, states))
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     app.animation_level = "none"
     parts = []
     async with app.run_test(size=_SIZE) as pilot:

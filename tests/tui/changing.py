@@ -19,6 +19,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.triage.keyspace import kept
 from tests.tui.driving import until
 from tests.tui.reading import app_of, names_in, text_of
@@ -36,7 +37,7 @@ async def changing(
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(RsmqBackend(url, "rsmq"), folder, read_only=read_only)
-    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)
+    app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)])
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from rsmq_tui.monitor import Link, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.tui.reading import app_of, source_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
@@ -62,10 +63,8 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
-        source,
+        [WatchedServer(source, triage=triage, read_only=read_only)],
         clock=source.clock,
-        triage=triage,
-        read_only=read_only,
         ascii_only=ascii_only,
         encoding=encoding,
         theme=theme,

@@ -9,6 +9,7 @@ from textual.widgets import Static
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.tui.driving import opened, play, press, settled, until
 from tests.tui.reading import lines_of, text_of
 from tests.tui.scripted import ScriptedSource
@@ -57,7 +58,7 @@ class FakeControls:
 
 
 def app_with(source: ScriptedSource, controls: FakeControls | None) -> RsmqApp:
-    app = RsmqApp(source, clock=source.clock, controls=controls)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, controls=controls)
     app.animation_level = "none"
     return app
 

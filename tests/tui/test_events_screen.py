@@ -41,7 +41,7 @@ async def watched(source: ScriptedSource, folder: Path, height: int = 30) -> Asy
         recorder.start()
         return recorder
 
-    app = RsmqApp(source, clock=source.clock, events=start)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, events=start)
     app.animation_level = "none"
     async with app.run_test(size=(132, height), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")]))
@@ -256,7 +256,7 @@ async def test_a_log_that_cannot_be_written_is_said_and_the_dashboard_goes_on(
 
 
 async def test_without_a_log_the_key_says_so(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     async with app.run_test(size=(132, 30), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         await pilot.press("L")

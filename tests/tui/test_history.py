@@ -22,6 +22,7 @@ from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader, range_
 from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.history.analysis.made import Made, bucket, episode, named, scripted
@@ -368,7 +369,7 @@ async def test_a_queue_without_incidents_says_so(analysis_folder: Path) -> None:
 
 async def test_h_is_hinted_at_only_where_it_leads_somewhere(analysis_folder: Path, source: ScriptedSource) -> None:
     for past, is_hinted in ((None, False), (AnalysisLocation(str(analysis_folder)), True)):
-        app = RsmqApp(source, clock=source.clock, analysis=past)
+        app = RsmqApp([WatchedServer(source)], clock=source.clock, analysis=past)
         async with app.run_test(size=(200, 36)) as pilot:
             await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
             assert ("H history" in lines_of(pilot.app.screen.query_one(KeyHints))[0]) is is_hinted
@@ -579,7 +580,7 @@ async def test_it_can_be_left_while_it_reads(analysis_folder: Path, monkeypatch:
     gate = threading.Event()
     monkeypatch.setattr(Loader, "load", lambda *_: gate.wait())
     source = ScriptedSource()
-    app = RsmqApp(source, analysis=AnalysisLocation(str(analysis_folder)))
+    app = RsmqApp([WatchedServer(source)], analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36)) as pilot:
         try:
             await pilot.press("H")
@@ -592,7 +593,7 @@ async def test_it_can_be_left_while_it_reads(analysis_folder: Path, monkeypatch:
 
 
 async def test_h_opens_it_for_the_queue_that_is_looked_at(analysis_folder: Path, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
         await pilot.press("H")
@@ -608,7 +609,7 @@ async def test_h_opens_it_for_the_queue_that_is_looked_at(analysis_folder: Path,
 
 
 async def test_a_queue_that_the_analysis_does_not_know_is_said(analysis_folder: Path, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, analysis=AnalysisLocation(str(analysis_folder)))
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("[/new]", ready=3)]))
         await pilot.press("enter", "H")
@@ -617,7 +618,7 @@ async def test_a_queue_that_the_analysis_does_not_know_is_said(analysis_folder: 
 
 
 async def test_without_an_analysis_h_says_how_to_get_one(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await pilot.press("H")
         await until(pilot, lambda: "rsmq-tui --analysis OUT" in text(pilot), "a toast says how")

@@ -15,6 +15,7 @@ from rsmq_tui.protocol import ListQueue, Rsmq, RsmqReader
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence, unseen_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui import driving
@@ -205,7 +206,7 @@ def queues(client: redis.Redis) -> Rsmq:
 
 @asynccontextmanager
 async def _opened(source: RsmqPoller | ListPoller) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp(source)
+    app = RsmqApp([WatchedServer(source)])
     app.animation_level = "none"
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: names_in(pilot), "a queue is shown")

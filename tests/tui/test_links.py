@@ -78,7 +78,7 @@ def test_what_is_no_link(text: str) -> None:
 
 
 async def test_the_queue_of_a_link_opens_with_its_filter(source: ScriptedSource) -> None:
-    app = RsmqApp(source, link=Link("orders", "rc>=1"))
+    app = RsmqApp([WatchedServer(source)], link=Link("orders", "rc>=1"))
     async with app.run_test(size=(132, 36)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue opens")
@@ -89,14 +89,14 @@ async def test_the_queue_of_a_link_opens_with_its_filter(source: ScriptedSource)
 
 async def test_a_link_opens_though_the_first_numbers_come_before_the_first_frame(source: ScriptedSource) -> None:
     source.play(poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
-    app = RsmqApp(source, link=Link("orders", "rc>=1"), first_wait_s=100)
+    app = RsmqApp([WatchedServer(source)], link=Link("orders", "rc>=1"), first_wait_s=100)
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue opens")
         await until(pilot, lambda: app.screen.link == Link("orders", "rc>=1"), "its filter is applied")  # type: ignore[attr-defined]
 
 
 async def test_a_filter_that_is_none_is_shown_with_its_mistake(source: ScriptedSource) -> None:
-    app = RsmqApp(source, link=Link("orders", "rc>>[/red]\x1b[2J"))
+    app = RsmqApp([WatchedServer(source)], link=Link("orders", "rc>>[/red]\x1b[2J"))
     async with app.run_test(size=(132, 36)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
         await says(pilot, "rc>>")
@@ -104,7 +104,7 @@ async def test_a_filter_that_is_none_is_shown_with_its_mistake(source: ScriptedS
 
 
 async def test_the_overview_with_a_filter(source: ScriptedSource) -> None:
-    app = RsmqApp(source, link=Link(filter="mail"))
+    app = RsmqApp([WatchedServer(source)], link=Link(filter="mail"))
     async with app.run_test(size=(132, 36)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
         await until(pilot, lambda: app.screen.link == Link(filter="mail"), "the filter is applied")  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ async def test_the_overview_with_a_filter(source: ScriptedSource) -> None:
     ],
 )
 async def test_what_a_link_names_may_be_gone(source: ScriptedSource, link: Link, words: str) -> None:
-    app = RsmqApp(source, link=link)
+    app = RsmqApp([WatchedServer(source)], link=link)
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=2), queue_of("mails", ready=1)]))
         await says(pilot, words)

@@ -15,6 +15,7 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.search import ROWS_MAX, Hits
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
 from tests.tui.driving import says, settled, until
@@ -42,7 +43,7 @@ def planted(client: redis.Redis) -> Iterator[None]:
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Pilot[None]]:
     reader = ListReader(url, RIGHT, [QUEUE], shown_bytes=AGE_BYTES)
-    app = RsmqApp(ListPoller(reader, interval_s=0.05, age=age_path("made")))
+    app = RsmqApp([WatchedServer(ListPoller(reader, interval_s=0.05, age=age_path("made")))])
     app.animation_level = "none"
     async with app.run_test(size=(150, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == [QUEUE], "the queue is shown")

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import settled, until
@@ -33,7 +34,7 @@ def queues(client: redis.Redis) -> Iterator[Rsmq]:
 
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=0.05))
+    app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=0.05))])
     app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")

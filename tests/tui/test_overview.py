@@ -232,7 +232,7 @@ def test_garbage_is_collected_from_the_first_numbers_on(source: ScriptedSource) 
         app.exit()
 
     source.play(poll_of(source, [queue_of("orders", ready=3)]))
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     try:
         app.run(headless=True, auto_pilot=look)
         assert seen == [True]
@@ -256,7 +256,9 @@ async def test_the_first_frame_waits_for_the_first_numbers_for_a_while(
     coming = poll_of(source, [queue_of("orders", ready=3)])
     if has_numbers:
         asyncio.get_running_loop().call_later(0.05, source.play, coming)
-    async with RsmqApp(source, clock=source.clock, first_wait_s=first_wait_s).run_test(size=(132, 36)) as pilot:
+    async with RsmqApp([WatchedServer(source)], clock=source.clock, first_wait_s=first_wait_s).run_test(
+        size=(132, 36)
+    ) as pilot:
         assert mounted == [coming if has_numbers else None]
         if not has_numbers:
             source.play(coming)

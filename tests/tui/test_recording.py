@@ -47,7 +47,7 @@ async def test_each_snapshot_is_recorded_under_its_profile(source: ScriptedSourc
 
 
 async def test_without_a_recording_nothing_is_said(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     async with app.run_test(size=(120, 30)) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         assert "REC " not in text_of(app).splitlines()[0]

@@ -21,6 +21,7 @@ from rsmq_tui.tui.dialogs.palette import commands_of
 from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
@@ -565,7 +566,7 @@ async def test_the_banner_stands_out_in_each_theme(tape: Tape, theme: str) -> No
 
 async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
-    app = RsmqApp(source, clock=source.clock, triage=triage)
+    app = RsmqApp([WatchedServer(source, triage=triage)], clock=source.clock)
     dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
@@ -598,7 +599,7 @@ async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: T
 
 
 async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
@@ -612,7 +613,7 @@ async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: Script
 
 
 async def test_a_history_that_is_none_is_said_where_it_was_asked_for(tmp_path: Path, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
@@ -628,7 +629,7 @@ async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(
         raise RuntimeError("a file system has errors of its own")
 
     monkeypatch.setattr("rsmq_tui.history.reading.open_store", fail)
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
@@ -639,7 +640,7 @@ async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(
 
 async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
-    app = RsmqApp(source, clock=source.clock, triage=triage)
+    app = RsmqApp([WatchedServer(source, triage=triage)], clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
@@ -651,7 +652,7 @@ async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source:
 
 
 async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         for key in keys_of("replay"):
@@ -662,7 +663,7 @@ async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> N
 
 
 async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
     app.animation_level = "none"
     held: list[weakref.ref[object]] = []
@@ -685,7 +686,7 @@ async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: Scripted
 
 async def test_files_left_out_are_told_in_each_replay(tape: Tape, source: ScriptedSource) -> None:
     tape.files[1].write_bytes(b"PAR1" + b"\0" * 300)
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=(132, 36), notifications=True) as pilot:

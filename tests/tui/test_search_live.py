@@ -12,6 +12,7 @@ from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import says, until
 from tests.tui.reading import lines_of, names_in, table_of
@@ -52,7 +53,7 @@ def planted(client: redis.Redis) -> Iterator[Planted]:
 
 @asynccontextmanager
 async def _opened(url: str, rows: int | None = None) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp(RsmqPoller(RsmqReader(url), interval_s=0.05))
+    app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=0.05))])
     app.animation_level = "none"
     async with app.run_test(size=(130, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")

@@ -231,7 +231,7 @@ async def test_a_real_server() -> None:
     with EmbeddedServer() as server, Redis.from_url(server.url) as client:
         # By this clock, no time passes.
         clock = FakeClock()
-        app = RsmqApp(RsmqPoller(RsmqReader(server.url), interval_s=0.05, clock=clock), clock=clock)
+        app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(server.url), interval_s=0.05, clock=clock))], clock=clock)
         app.animation_level = "none"
         async with app.run_test(size=(120, 30)) as pilot:
             await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")

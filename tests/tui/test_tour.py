@@ -18,6 +18,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs.tour import DEAD_LETTERS, EMAILS, ORDERS, STEPS
 from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.clients import ClientsScreen
 from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
@@ -40,8 +41,11 @@ def url() -> Iterator[str]:
 @asynccontextmanager
 async def _touring(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(
-        RsmqPoller(RsmqReader(url), interval_s=0.1),
-        triage=ChangeService(RsmqBackend(url, "rsmq"), folder),
+        [
+            WatchedServer(
+                RsmqPoller(RsmqReader(url), interval_s=0.1), triage=ChangeService(RsmqBackend(url, "rsmq"), folder)
+            )
+        ],
         controls=None,
         tour=True,
     )
@@ -167,7 +171,7 @@ async def _client(url: str) -> AsyncIterator[redis.Redis]:
 
 
 async def test_steps_are_skipped_and_named_at_the_end(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock, tour=True)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, tour=True)
     app.animation_level = "none"
     async with app.run_test(size=(80, 24)) as pilot:
         await play(pilot, source, _poll(source))
@@ -192,7 +196,7 @@ def _poll(source: ScriptedSource) -> Snapshot:
 
 
 async def test_without_a_tour_there_is_no_strip(source: ScriptedSource) -> None:
-    app = RsmqApp(source, clock=source.clock)
+    app = RsmqApp([WatchedServer(source)], clock=source.clock)
     async with app.run_test(size=(80, 24)) as pilot:
         await play(pilot, source, _poll(source))
         await press(pilot, "ctrl+n")

@@ -9,6 +9,7 @@ from rsmq_tui.monitor import Drain, Link, Page, QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, Sample
 from rsmq_tui.protocol import PageRequest
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.bench.peers.channel import Channel
 
 ROWS = 40
@@ -99,4 +100,4 @@ def _second(snapshot: Snapshot) -> Snapshot:
 if __name__ == "__main__":
     # The clock stands still: the bench counts what changes, not what waits.
     source: Any = Scripted(Channel(*sys.argv[1:]))
-    RsmqApp(source, clock=lambda: 0.0).run()
+    RsmqApp([WatchedServer(source)], clock=lambda: 0.0).run()

@@ -10,6 +10,7 @@ from typing import Any
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.protocol import Index, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.bench.peers.channel import Channel
 from tests.bench.queues import NS
 
@@ -71,4 +72,4 @@ def _status_mb(name: str) -> float | None:
 if __name__ == "__main__":
     url, *descriptors = sys.argv[1:]
     source: Any = FastForward(RsmqReader(url, NS), Channel(*descriptors))
-    RsmqApp(source).run()
+    RsmqApp([WatchedServer(source)]).run()
