@@ -150,19 +150,19 @@ _STORED: dict[str, Callable[[Any], Any]] = {
 # Columns that are time spans until the poll, and the fields that they are counted from.
 _SINCE = {"oldest_ready_age_ms": "oldest_ready_ms", "oldest_ready_waiting_ms": "oldest_ready_due_ms"}
 _FIELDS = {"queue": "name", **_SINCE} | {name: name for name in _SAMPLES.names if name in QueueState._fields}
-# The columns of a sample of messages in flight, in the order of its fields; the first one is its age.
-_SAMPLED = ("sampled_age_ms", *FlightTimes._fields[1:])
-_SAMPLED_MAX_MS = pa.scalar(TIMES_KEPT_MS, pa.int64())
+# The columns of the times of messages in flight, in the order of their fields; the first one is how old they are.
+_FLIGHT_TIMES = ("sampled_age_ms", *FlightTimes._fields[1:])
+_TIMES_MAX_MS = pa.scalar(TIMES_KEPT_MS, pa.int64())
 # Null for kinds of queues that do not count receives.
 _COUNTED = ("poison", "highest_rc")
 _OF_POLL = (*OF_SERVER, *OF_MEMORY, "thresholds")
 
 
-# What is recorded of a state: one value for each of these columns. Those of the sample come last.
-_RECORDED = (*_FIELDS, *_SAMPLED)
+# What is recorded of a state: one value for each of these columns. Times of messages in flight come last.
+_RECORDED = (*_FIELDS, *_FLIGHT_TIMES)
 _FIELDS_AT = tuple(map(QueueState._fields.index, _FIELDS.values()))
-_SAMPLE_AT = QueueState._fields.index("times")
-_NO_SAMPLE = (None,) * len(_SAMPLED)
+_TIMES_AT = QueueState._fields.index("times")
+_NO_TIMES = (None,) * len(_FLIGHT_TIMES)
 
 
 def _recorded(queues: Sequence[QueueState]) -> list[Sequence[Any]]:
@@ -171,8 +171,8 @@ def _recorded(queues: Sequence[QueueState]) -> list[Sequence[Any]]:
         return [()] * len(_RECORDED)
     # Transposed, they are compared at once.
     fields = list(zip(*queues, strict=True))
-    samples = zip(*[times or _NO_SAMPLE for times in fields[_SAMPLE_AT]], strict=True)
-    return [*map(fields.__getitem__, _FIELDS_AT), *samples]
+    flights = zip(*[times or _NO_TIMES for times in fields[_TIMES_AT]], strict=True)
+    return [*map(fields.__getitem__, _FIELDS_AT), *flights]
 
 
 def _stored(name: str, values: Sequence[Any], queues: Sequence[QueueState]) -> Sequence[Any]:
@@ -217,12 +217,12 @@ def table_of(polls: Sequence[Poll]) -> pa.Table:
             columns[name] = joined(name, partial(_in_each_row, name, type_))
     for name in _SINCE:
         columns[name] = _age(at_ms, columns[name])
-    sampled_ms = columns["sampled_age_ms"]
-    # Without any sample, its columns are null as they are.
-    if sampled_ms.null_count < len(sampled_ms):
-        columns["sampled_age_ms"] = _age(at_ms, sampled_ms)
-        is_sampled = pc.less_equal(columns["sampled_age_ms"], _SAMPLED_MAX_MS)
-        columns |= {name: pc.if_else(is_sampled, columns[name], _UNKNOWN) for name in _SAMPLED}
+    looked_ms = columns["sampled_age_ms"]
+    # If no messages in flight were looked at, their columns are null as they are.
+    if looked_ms.null_count < len(looked_ms):
+        columns["sampled_age_ms"] = _age(at_ms, looked_ms)
+        is_recent = pc.less_equal(columns["sampled_age_ms"], _TIMES_MAX_MS)
+        columns |= {name: pc.if_else(is_recent, columns[name], _UNKNOWN) for name in _FLIGHT_TIMES}
     return pa.table([columns[name] for name in _SAMPLES.names], schema=_SAMPLES)
 
 

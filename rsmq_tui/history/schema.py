@@ -124,12 +124,12 @@ is_idle_longer: flag: whether it was already so before idle_since_ms, for an unk
 drain: text: empty, clears, steady, stalled, growing or unknown; null in older files
 thresholds: text: the recorder's thresholds of verdicts, as a JSON object, in the row of the poll itself; null in older
     files
-sampled_age_ms: whole: time since messages in flight were sampled for the next columns; they are null after a minute,
+sampled_age_ms: whole: time since a look read messages in flight for the next columns; they are null after a minute,
     for a list, and in older files
-sampled: whole: messages in that sample
-wait_p50_ms: whole: of the sample, time from the send to the first receive: 50th percentile, by nearest rank
+sampled: whole: messages that the look read
+wait_p50_ms: whole: of these, time from the send to the first receive: 50th percentile, by nearest rank
 wait_p95_ms: whole: the same, 95th percentile
-work_p50_ms: whole: of the sample, time since the last receive: 50th percentile, by nearest rank
+work_p50_ms: whole: of these, time since the last receive: 50th percentile, by nearest rank
 work_p95_ms: whole: the same, 95th percentile
 run_id: text: which server answers, in the row of the poll itself, if INFO was read since the row before; null in older
     files

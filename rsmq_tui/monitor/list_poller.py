@@ -289,8 +289,8 @@ class ListPoller(ReaderPolling[ListReader]):
                 await self._add_rows(self._tracker, positions, rows)
         queues, totals = self._end_poll(self._tracker, index.at_ms)
         notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
-        sampled = {"trend": self._tracker.trend, "changes": self._tracker.changes}
-        return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **sampled)
+        tracked = {"trend": self._tracker.trend, "changes": self._tracker.changes}
+        return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **tracked)
 
     async def _begin_search(self) -> None:
         """Start the search beside the polls; the first poll waits for its end, usually at most ``FIRST_SEARCH_S``."""

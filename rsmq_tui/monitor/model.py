@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 _RANKS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
-# A poll samples few of many queues.
+# A poll looks at few of many queues.
 TIMES_KEPT_MS = 60_000
 
 
@@ -83,7 +83,7 @@ class QueueState(NamedTuple):
     For a list queue, ``expired`` counts the leases past their deadline, and ``net_s`` is the change of its depth per
     second: lists do not count arrivals and deletes. Both are None for an RSMQ queue.
 
-    ``times`` are those of the last sample of messages in flight, None if there are none, or none was taken yet.
+    ``times`` are those of messages in flight at the last look, None if there are none, or none were looked at yet.
     ``limit`` is the limit that the queue reaches first; None if it approaches none, or if that is unknown.
     """
 
@@ -140,7 +140,7 @@ class QueueState(NamedTuple):
         return rank, due_ms is None, due_ms or 0, -(self.ready or 0), self.name, self.place
 
     def times_at(self, at_ms: int) -> FlightTimes | None:
-        """Return the times of messages in flight, unless their sample is too old."""
+        """Return the times of messages in flight, unless they are too old."""
         return self.times if self.times is not None and at_ms - self.times.at_ms <= TIMES_KEPT_MS else None
 
     @property

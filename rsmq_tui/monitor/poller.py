@@ -74,8 +74,8 @@ class Feed(Protocol):
     def switch(self, ns: str) -> None:
         """Ask for another namespace."""
 
-    def sample_first(self, queues: Sequence[str]) -> None:
-        """Ask for more samples of these queues than of others."""
+    def look_first(self, queues: Sequence[str]) -> None:
+        """Ask for more looks at these queues than at others."""
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -438,12 +438,12 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         self._wanted_ns = ns
         self._wake.set()
 
-    def sample_first(self, queues: Sequence[str]) -> None:
-        """Sample these queues more often than others; they are on the screen."""
+    def look_first(self, queues: Sequence[str]) -> None:
+        """Look at these queues more often than at others; they are on the screen."""
         if self.feed is not None:
-            self.feed.sample_first(queues)
+            self.feed.look_first(queues)
         else:
-            self._tracker.sample_first(queues)
+            self._tracker.look_first(queues)
 
     async def peek(self, request: PageRequest) -> Page:
         """Read one page of a queue's messages; raises ``PeekError``."""
@@ -518,7 +518,7 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         meter.heard()
         await self._read_info(index.at_ms)
         await self._begin_poll(self._tracker, index)
-        # Sample messages in parallel with the rows: afterwards it would cost another round trip.
+        # Look at messages in parallel with the rows: afterwards it would cost another round trip.
         looked, pages = self._tracker.looks(index.names)
         poison_rc = self.thresholds.poison_rc
         look = asyncio.create_task(self.reader.rows.looks(looked, pages, index.at_ms, poison_rc, QUICK_SPAN))
@@ -539,8 +539,8 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
             namespaces, lists = None, ()
         elif namespaces is None:
             namespaces, _, lists = await self.reader.namespaces()
-        sampled = {"trend": self._tracker.trend, "changes": self._tracker.changes}
-        read = {"queues": queues, "totals": totals, "namespaces": namespaces, "lists": lists, **sampled}
+        tracked = {"trend": self._tracker.trend, "changes": self._tracker.changes}
+        read = {"queues": queues, "totals": totals, "namespaces": namespaces, "lists": lists, **tracked}
         notes = index.problem, refusal(self.reader.scripts_refused)
         return self._snapshot_of(meter, notes, at_ms=index.at_ms, **read)
 
@@ -589,11 +589,11 @@ class ReadsRowsAgain(Protocol):
 
 
 @runtime_checkable
-class SamplesFirst(Protocol):
-    """A live source that samples few of many queues in each poll."""
+class LooksFirst(Protocol):
+    """A live source that looks at few of many queues in each poll."""
 
-    def sample_first(self, queues: Sequence[str]) -> None:
-        """Sample these queues more often than others."""
+    def look_first(self, queues: Sequence[str]) -> None:
+        """Look at these queues more often than at others."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.model import Changes, QueueState
-from rsmq_tui.monitor.poller import SamplesFirst
+from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.tracking.trend import Trend
 
 # A session that does not read is disconnected: it connects again, and starts from a full snapshot.
@@ -27,7 +27,7 @@ _UNREAD_BYTES_MAX = 64_000_000
 _ASKED_BYTES_MAX = 4_000_000
 _SNAPSHOT_BYTES_MAX = 2_000_000_000
 _AGAIN_S = 0.2
-# The queues on the screens of all sessions that are sampled first.
+# The queues on the screens of all sessions that are looked at first.
 _SHOWN_MAX = 1_000
 _NO_TREND = Trend()
 
@@ -51,13 +51,13 @@ class _Channel:
         elif (full := self._sender.full()) is not None:
             _send(session, full)
 
-    def sample_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
-        """Sample the queues on the screens of all sessions first, beginning with this one."""
+    def look_first(self, session: asyncio.StreamWriter, queues: list[str]) -> None:
+        """Look at the queues on the screens of all sessions first, beginning with this one."""
         self.sessions.pop(session, None)
         shown = dict.fromkeys([*queues, *(name for names in self.sessions.values() for name in names)])
         self.sessions[session] = queues
-        if isinstance(self.source, SamplesFirst):
-            self.source.sample_first(list(shown)[:_SHOWN_MAX])
+        if isinstance(self.source, LooksFirst):
+            self.source.look_first(list(shown)[:_SHOWN_MAX])
 
     async def aclose(self) -> None:
         """End the polls and close the connections."""
@@ -123,7 +123,7 @@ class Hub:
                     at = asked["place"], asked["ns"]
                     self._channel(*at).join(writer)
                 elif at is not None and "queues" in asked:
-                    self._channels[at].sample_first(writer, asked["queues"])
+                    self._channels[at].look_first(writer, asked["queues"])
                 elif at is not None:
                     self._channels[at].source.wake()
         except (OSError, EOFError, ValueError, LookupError):
@@ -195,8 +195,8 @@ class HubFeed:
         if self._writer is not None:
             self._writer.close()
 
-    def sample_first(self, queues: Sequence[str]) -> None:
-        """Ask the hub to sample these queues more often than others."""
+    def look_first(self, queues: Sequence[str]) -> None:
+        """Ask the hub to look at these queues more often than at others."""
         self._shown = list(queues)
         self._receiver.follow(queues)
         self._ask(queues=self._shown)

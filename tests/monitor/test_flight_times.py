@@ -38,7 +38,7 @@ def _in_flight(client: redis.Redis, queue: str, times: list[tuple[int, int, int]
 
 
 async def _times(poller: RsmqPoller, queue: str) -> FlightTimes | None:
-    # The state that a poll returns knows the sample of the poll before.
+    # The state that a poll returns knows the look of the poll before.
     await poller.poll()
     snapshot = await poller.poll()
     assert snapshot.link.failure is None
@@ -65,7 +65,7 @@ async def test_percentiles_of_all_that_is_in_flight(redis_url: str, client: redi
         assert made_ms <= found <= made_ms + late_ms
 
 
-async def test_a_sample_of_many_is_spread_over_all_of_them(redis_url: str, client: redis.Redis) -> None:
+async def test_a_look_at_many_is_spread_over_all_of_them(redis_url: str, client: redis.Redis) -> None:
     Rsmq(client).create_queue("q", vt=VT_S)
     number = 1_000
     _in_flight(client, "q", [(place * 10, place * 100, 1) for place in range(number)])
@@ -110,7 +110,7 @@ async def test_both_ways_of_reading_agree(redis_url: str, client: redis.Redis) -
     assert len(found[0]) == FLIGHTS_MAX
 
 
-async def test_queues_on_the_screen_are_sampled_in_the_next_poll(redis_url: str, client: redis.Redis) -> None:
+async def test_queues_on_the_screen_are_looked_at_in_the_next_poll(redis_url: str, client: redis.Redis) -> None:
     rsmq = Rsmq(client)
     names = [f"q{number:03}" for number in range(QUICK_QUEUES * 4)]
     for name in names:
@@ -118,7 +118,7 @@ async def test_queues_on_the_screen_are_sampled_in_the_next_poll(redis_url: str,
     _in_flight(client, names[-1], [(5_000, 1_000, 1)])
     async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
         assert await _times(poller, names[-1]) is None
-        poller.sample_first([names[-1], "gone"])
+        poller.look_first([names[-1], "gone"])
         assert await _times(poller, names[-1]) is not None
 
 

@@ -294,12 +294,12 @@ def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypat
     monkeypatch.setattr(trends, "DAY_QUEUES", 2)
     watched, names = Scripted(), ["a", "b", "c"]
     for seen in (["a", "b"], ["c", "b"]):
-        watched.tracker.sample_first(seen)
+        watched.tracker.look_first(seen)
     _after_a_day(watched, names, 3)
     trend = watched.tracker.trend
     assert {name: len(list(trend.day.queue(name))) > 6 for name in names} == {"a": False, "b": True, "c": True}
     # A queue that is seen again has the time from then on.
-    watched.tracker.sample_first(["a"])
+    watched.tracker.look_first(["a"])
     _after_a_day(watched, names, 1)
     assert list(trend.day.queue("c")) == []
     assert [point.ready is None for point in trend.day.queue("a")].count(False) >= 10

@@ -151,7 +151,7 @@ async def test_a_session_that_joins_during_a_poll_gets_nothing_twice(tmp_path: P
 
 
 class Asked:
-    """A source with one snapshot, which notes which queues are to be sampled first."""
+    """A source with one snapshot, which notes which queues are to be looked at first."""
 
     def __init__(self) -> None:
         self.watched = Scripted()
@@ -162,7 +162,7 @@ class Asked:
         yield snapshot_of(self.watched)
         await asyncio.Event().wait()
 
-    def sample_first(self, queues: Sequence[str]) -> None:
+    def look_first(self, queues: Sequence[str]) -> None:
         self.shown.append(list(queues))
 
     def switch(self, ns: str) -> None:
@@ -181,7 +181,7 @@ async def test_a_session_that_connects_again_says_what_it_shows(tmp_path: Path) 
         async with asyncio.timeout(10):
             coming = feed.snapshots()
             await anext(coming)
-            feed.sample_first(["q"])
+            feed.look_first(["q"])
             await until(lambda: source.shown == [["q"]], "it is told")
             for session in hub._channels["a", None].sessions:
                 session.transport.abort()
@@ -190,7 +190,7 @@ async def test_a_session_that_connects_again_says_what_it_shows(tmp_path: Path) 
             # Those of another namespace are others.
             feed.switch("b")
             await anext(coming)
-            feed.sample_first(["other"])
+            feed.look_first(["other"])
             await until(lambda: ["other"] in source.shown, "it is told of these")
             assert source.shown == [["q"], ["q"], ["other"]]
     finally:

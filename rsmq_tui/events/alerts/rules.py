@@ -47,7 +47,7 @@ from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
 GROUP_MS, EVERY_MS = 5_000, 60_000
 # A restart is news for so long.
 _RESTARTED_MS = 10_000
-# Conditions on receive counts, of which each poll samples a part.
+# Conditions on receive counts, of which each poll looks at a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, RECEIVE_COUNT)
 _FOREVER = 1 << 62
 # What a message says of queues that were deleted by changes of this program.

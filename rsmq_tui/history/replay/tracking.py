@@ -27,7 +27,7 @@ _DRAINS = frozenset(drain.value for drain in Drain)
 # The columns that are copied to fields of the state unchanged.
 _SAME = tuple(name for name in SCHEMAS[SAMPLES].names if name in QueueState._fields)
 _TIMES = FlightTimes._fields[1:]
-_SAMPLED = ("queue", "sampled_age_ms", *_TIMES)
+_FLIGHTS = ("queue", "sampled_age_ms", *_TIMES)
 _SERIES = ("depth", "ready", "totalsent", "totalrecv", "oldest_ready_waiting_ms")
 # The fields that are computed from several polls.
 _MEASURED = ("arrivals_s", "deletes_s", "receives_s", "net_s", "drain_s")
@@ -106,7 +106,7 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
 
 
 def _times_of(row: dict[str, Any], at_ms: int) -> FlightTimes | None:
-    """Return the sample of messages in flight of a row; older files have none."""
+    """Return the times of messages in flight of a row; older files have none."""
     age_ms, sampled = row["sampled_age_ms"], row["sampled"]
     return None if age_ms is None or sampled is None else FlightTimes(at_ms - age_ms, *(row[name] for name in _TIMES))
 
@@ -359,7 +359,7 @@ class PlaceTrack:
             if isinstance(series, ListSeries) and (waiting_ms is not None or ready == 0):
                 ages = self._ages[name] = known_ages.get(name, Ages())
                 ages.add(at_ms, waiting_ms or 0)
-        for row in rows.select(_SAMPLED).filter(pc.is_valid(rows.column("sampled"))).to_pylist():
+        for row in rows.select(_FLIGHTS).filter(pc.is_valid(rows.column("sampled"))).to_pylist():
             times = _times_of(row, at_ms)
             if times is not None:
                 trend.series[read_name(row["queue"])].add_flights(times)

@@ -33,7 +33,7 @@ _PARTS_MAX = 1000
 _WHOLE_BYTES_MAX = 1_000_000
 # A shorter word may be base64 by chance.
 _BASE64_CHARS_MIN = 24
-_SAMPLE_BYTES = 4 << 10
+_START_BYTES = 4 << 10
 
 _MISSING = "install rsmq-tui[bodies] to decode it"
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -151,38 +151,38 @@ def _layer_of(data: bytes, *, is_in_base64: bool = False) -> str | None:
 
 def _first(data: bytes) -> bytes:
     """Return the first byte that is not whitespace."""
-    return data[:_SAMPLE_BYTES].lstrip(_SPACE)[:1]
+    return data[:_START_BYTES].lstrip(_SPACE)[:1]
 
 
 def _begins_zlib(data: bytes) -> bool:
     # A text may begin with the same two bytes.
     try:
-        zlib.decompressobj().decompress(data[:_SAMPLE_BYTES], _SAMPLE_BYTES)
+        zlib.decompressobj().decompress(data[:_START_BYTES], _START_BYTES)
     except zlib.error:
         return False
     return True
 
 
 def _is_text(data: bytes) -> bool:
-    """Return whether bytes are printable text, as far as a sample shows."""
-    sample = data[:_SAMPLE_BYTES]
+    """Return whether bytes are printable text, as far as their start shows."""
+    start = data[:_START_BYTES]
     try:
-        text = sample.decode()
+        text = start.decode()
     except UnicodeDecodeError as error:
-        # The sample may end within a character.
-        if error.start < _SAMPLE_BYTES - 3:
+        # The start may end within a character.
+        if error.start < _START_BYTES - 3:
             return False
-        text = sample[: error.start].decode()
+        text = start[: error.start].decode()
     return all(character.isprintable() or character in "\t\r\n" for character in text)
 
 
 def _is_base64(data: bytes) -> bool:
     """Return whether bytes are base64 of something that is recognised: words and numbers may look like base64 too."""
-    sample = data[:_SAMPLE_BYTES].translate(None, _SPACE)
-    if len(sample) < _BASE64_CHARS_MIN or not _BASE64.fullmatch(sample):
+    start = data[:_START_BYTES].translate(None, _SPACE)
+    if len(start) < _BASE64_CHARS_MIN or not _BASE64.fullmatch(start):
         return False
     try:
-        start = _from_base64(sample[: len(sample) // 4 * 4])
+        start = _from_base64(start[: len(start) // 4 * 4])
     except binascii.Error:
         return False
     return _layer_of(start, is_in_base64=True) is not None or _is_text(start) or _is_packed(start)

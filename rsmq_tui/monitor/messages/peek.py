@@ -1,9 +1,9 @@
-"""Peek: pages of messages, single messages and their states; and the samples of messages that a poll takes.
+"""Peek: pages of messages, single messages and their states; and the looks at messages during a poll.
 
 A message is ready, in flight or delayed. A list item in processing is in flight while its lease lasts: its id says
 where it is, and its score is the deadline of the lease.
 
-A poll row contains neither receive counts nor missing bodies. So each poll also samples some queues: it reads the
+A poll row contains neither receive counts nor missing bodies. So each poll also looks at some queues: it reads the
 receive counts around the first hidden message, where messages that are received repeatedly are, how long some messages
 in flight waited and are being worked on, and a few pages of a walk through all messages. Queues take turns, those on
 the screen more often, so the cost does not depend on the number of queues or messages.
@@ -297,7 +297,7 @@ def _ranked(values: Sequence[int], percent: int) -> int | None:
 
 
 class Looked(NamedTuple):
-    """The results of the samples of one queue, as in ``QueueState``."""
+    """The results of the looks at one queue, as in ``QueueState``."""
 
     poison: int = 0
     highest_rc: int = 0
@@ -306,7 +306,7 @@ class Looked(NamedTuple):
     looked_all_ms: int | None = None
 
 
-# One for all queues that were not sampled yet.
+# One for all queues that were not looked at yet.
 _NOTHING_LOOKED = Looked()
 
 
@@ -336,7 +336,7 @@ class _Found:
 
 
 class Look:
-    """The samples of one queue; ``found`` is their result so far.
+    """The looks at one queue; ``found`` is their result so far.
 
     It ``is_outdated`` from a ``restart`` until a whole walk has ended.
     """
@@ -358,7 +358,7 @@ class Look:
 
     @classmethod
     def after(cls, poison: int, highest_rc: int, looked: int | None, looked_all_ms: int | None) -> "Look":
-        """Return the samples of a queue of which an earlier run found this; new samples replace it."""
+        """Return the looks at a queue of which an earlier run found this; new looks replace it."""
         look = cls()
         look._quick = poison, highest_rc
         if looked_all_ms is not None:

@@ -295,7 +295,7 @@ def _read(db: "sqlite3.Connection") -> EarlierRun | None:
         state = db.execute("SELECT at_ms, names, numbers, more FROM state").fetchone()
         named = dict(db.execute("SELECT id, names FROM names").fetchall())
         buckets = db.execute("SELECT at_ms, names, counters FROM bucket ORDER BY at_ms").fetchall()
-        sampled = db.execute("SELECT samples FROM flights ORDER BY at_ms").fetchall()
+        stored = db.execute("SELECT samples FROM flights ORDER BY at_ms").fetchall()
         changed = db.execute("SELECT times FROM changes").fetchall()
         days = db.execute("SELECT at_ms, names, points FROM day ORDER BY at_ms").fetchall()
     if state is None:
@@ -329,7 +329,7 @@ def _read(db: "sqlite3.Connection") -> EarlierRun | None:
     points = [TotalsPoint(*point) for point in totals]
     known = _unshuffled("q", _inflated(packed_numbers))
     flights: dict[str, list[FlightTimes]] = {}
-    for (packed,) in sampled:
+    for (packed,) in stored:
         for name, samples in dict(json.loads(_inflated(packed))).items():
             flights.setdefault(name, []).extend(map(_flight_times, samples))
     changes: dict[str, list[int]] = {}
@@ -354,7 +354,7 @@ def _flight_times(kept: list[Any]) -> FlightTimes:
     at_ms, sampled, *times_ms = kept
     known = (at_ms, sampled, *(value for value in times_ms if value is not None))
     if not all(isinstance(value, int) and abs(value) < -UNKNOWN for value in known):
-        raise ValueError("not a sample of messages in flight")
+        raise ValueError("not times of messages in flight")
     return FlightTimes(at_ms, sampled, *times_ms)
 
 

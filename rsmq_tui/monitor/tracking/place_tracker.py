@@ -430,7 +430,7 @@ class PlaceTracker:
         for tracker in self._trackers.values():
             tracker.resume()
 
-    def sample_first(self, names: Sequence[str]) -> None:
+    def look_first(self, names: Sequence[str]) -> None:
         """Give these queues more turns from now on, and keep a day of them."""
         self._shown = names
         self.trend.follow(names)
@@ -446,7 +446,7 @@ class PlaceTracker:
         return self._rotation.quick(names, shown), self._rotation.pages(names, self._trackers, self._poll.at_ms)
 
     def store_receive_counts(self, names: Sequence[str], counts: Iterable[Sequence[int]]) -> None:
-        """Store the sampled receive counts of these queues: (messages looked at, poison, highest count) each."""
+        """Store the receive counts of these queues at a look: (messages looked at, poison, highest count) each."""
         for name, (looked, poison, highest_rc) in zip(names, counts, strict=True):
             tracker = self._trackers.get(name)
             if tracker is not None and tracker.look is not None and tracker.sample is not None:
@@ -455,7 +455,7 @@ class PlaceTracker:
                 self._spread(tracker, before)
 
     def store_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
-        """Store how long the sampled messages of these queues waited and are being worked on."""
+        """Store how long the messages of these queues that a look read waited and are being worked on."""
         for name, found in zip(names, flights, strict=True):
             tracker = self._trackers.get(name)
             if tracker is None or tracker.look is None or tracker.state is None:
@@ -468,7 +468,7 @@ class PlaceTracker:
                 self._make_stale(tracker)
 
     def store_pages(self, pages: Iterable[tuple[MessagePage, PageLook]]) -> None:
-        """Store what the sampled pages of messages contained."""
+        """Store what the pages of messages that a look read contained."""
         for page, found in pages:
             tracker = self._trackers.get(page.queue)
             if tracker is not None and tracker.look is not None:

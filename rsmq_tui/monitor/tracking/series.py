@@ -36,7 +36,8 @@ STILL = Rates(0.0, 0.0, 0.0)
 
 
 class FlightTimes(NamedTuple):
-    """How long messages waited, and are being worked on: of ``sampled`` messages in flight at ``at_ms``.
+    """How long messages waited, and are being worked on: of the ``sampled`` messages in flight that a look read at
+    ``at_ms``.
 
     The percentiles are nearest-rank values in ms. A wait lasts from the send of a message to its first receive, work
     from its last receive until now; None if that is known of no message.
@@ -211,7 +212,7 @@ class QueueSeries:
         # of these times.
         self.marks = array("d")
         self.marked_ms = 0.0
-        # None until the queue was sampled: most queues of many are rarely.
+        # None until the queue was looked at: most queues of many are rarely.
         self.flights: FlightLog | None = None
 
     def append(self, sample: Sample | None) -> None:
@@ -234,7 +235,7 @@ class QueueSeries:
         return any(earlier_ms < at_ms <= later_ms for at_ms in self.changed_ms or ())
 
     def add_flights(self, times: FlightTimes) -> None:
-        """Store a sample of messages in flight for the chart; of older ones, one a minute."""
+        """Store the times of messages in flight for the chart; of older ones, one a minute."""
         if self.flights is None:
             self.flights = FlightLog()
         flights = self.flights

@@ -316,7 +316,7 @@ class Trend:
 
     @_step
     def add_flights(self, name: str, times: FlightTimes) -> None:
-        """Store a sample of a queue's messages in flight."""
+        """Store the times of a queue's messages in flight."""
         if self.is_charted:
             self.series[name].add_flights(times)
 
@@ -424,7 +424,7 @@ class Trend:
         return [] if series is None else [None if isnan(depth) else depth for depth in series.depth[first:]]
 
     def flights(self, name: str) -> list[FlightTimes]:
-        """Return the samples of a queue's messages in flight, oldest first."""
+        """Return the times of a queue's messages in flight, oldest first."""
         series = self.series.get(name)
         return [] if series is None or series.flights is None else list(series.flights)
 

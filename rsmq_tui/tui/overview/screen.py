@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
-from rsmq_tui.monitor.poller import SamplesFirst
+from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
 from rsmq_tui.monitor.tracking.series import TREND_MS
 from rsmq_tui.monitor.tracking.verdicts import returned
@@ -230,15 +230,15 @@ class OverviewScreen(DashboardScreen):
             context, favourites=self._favourites, unfolded=frozenset(self._unfolded), members=self._members
         )
         self.table.show(rows, keys, context)
-        self._sample_shown()
+        self._look_at_shown()
         self._tell_why()
 
-    def _sample_shown(self) -> None:
-        """Let the sources sample the queues in sight first."""
+    def _look_at_shown(self) -> None:
+        """Let the sources look at the queues in sight first."""
         in_sight = [row for row in self.table.rows_in_sight if not isinstance(row, QueueGroup)]
         for server in self.dashboard.servers:
-            if isinstance(server.source, SamplesFirst):
-                server.source.sample_first([queue.name for queue in in_sight if queue.place == server.place])
+            if isinstance(server.source, LooksFirst):
+                server.source.look_first([queue.name for queue in in_sight if queue.place == server.place])
 
     def _take_servers(self) -> Sequence[Column[QueueState, QueueContext]]:
         """Choose the columns for the servers, and return all columns for them."""

@@ -30,7 +30,7 @@ from rsmq_tui.monitor import (
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, fields_in, path_text, quoted
 from rsmq_tui.monitor.filters.search import OTHER
-from rsmq_tui.monitor.poller import KnowsWaiters, SamplesFirst
+from rsmq_tui.monitor.poller import KnowsWaiters, LooksFirst
 from rsmq_tui.monitor.text import (
     UNKNOWN,
     clock,
@@ -195,8 +195,8 @@ class QueueScreen(ActingScreen):
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
         self._known_facts = [*recorded, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
-        if isinstance(self.server.source, SamplesFirst):
-            self.server.source.sample_first([self.queue])
+        if isinstance(self.server.source, LooksFirst):
+            self.server.source.look_first([self.queue])
         self._show_facts()
         self._show_charts(snapshot, state)
         self.messages.show_snapshot(snapshot, state)

@@ -440,13 +440,13 @@ def first_view(body: bytes) -> View:
     """Return the view that suits a body: pretty for JSON, raw for text, hex for anything else."""
     if is_json(body):
         return View.PRETTY
-    sample = body[:_CHECKED_BYTES_MAX]
+    start = body[:_CHECKED_BYTES_MAX]
     try:
-        text = sample.decode()
+        text = start.decode()
     except UnicodeDecodeError as error:
-        # The sample may end within a character.
+        # The start may end within a character.
         is_text = error.start >= _CHECKED_BYTES_MAX - 3
-        return View.RAW if is_text and b"\0" not in sample else View.HEX
+        return View.RAW if is_text and b"\0" not in start else View.HEX
     return View.HEX if "\0" in text else View.RAW
 
 

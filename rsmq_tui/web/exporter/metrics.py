@@ -183,7 +183,7 @@ _COUNTERS = (
 )
 
 
-# Of the messages in flight that were sampled last: the percentiles of waiting and of working times.
+# Of the messages in flight that were looked at last: the percentiles of waiting and of working times.
 _FLIGHT_TIMES = (
     (
         "rsmq_queue_wait_seconds",

@@ -19,7 +19,7 @@ class Shown:
 
     def __init__(self, poller: RsmqPoller) -> None:
         self.thresholds = poller.thresholds
-        self.aclose, self.peek, self.sample_first = poller.aclose, poller.peek, poller.sample_first
+        self.aclose, self.peek, self.look_first = poller.aclose, poller.peek, poller.look_first
         self.lasted_s: list[float] = []
         self._poller = poller
 
