@@ -21,7 +21,7 @@ from rsmq_tui.monitor.text import clock, plural, printable, printable_name
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
-from rsmq_tui.triage.change import Report, Tally
+from rsmq_tui.triage.change import ChangeReport, Tally
 from rsmq_tui.triage.errors import NoListError, TriageError
 from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.journal_db import JournalError
@@ -150,7 +150,7 @@ async def _carry_out(
 ) -> int:
     action = preview.action
     if isinstance(action, MessageAction) and not preview.count:
-        report: Report = Report(action.name, action.past, action.queue, Tally(), None)
+        report: ChangeReport = ChangeReport(action.name, action.past, action.queue, Tally(), None)
     else:
         run = run_of(service, preview)
         interrupts.gently = run.cancel
@@ -228,7 +228,7 @@ def _show(options: Options, preview: Preview) -> None:
     print_words(_NOTHING if is_nothing else "Nothing was changed; --yes applies this change.")
 
 
-def _parts(preview: Preview, report: Report) -> Iterable[tuple[Preview, Report]]:
+def _parts(preview: Preview, report: ChangeReport) -> Iterable[tuple[Preview, ChangeReport]]:
     """Pair the reports of several changes with their previews; after an early end, previews have no report."""
     reports = [each for _, each in report.reports] if isinstance(report, SeveralReport) else [report]
     return zip(previews_in(preview), reports, strict=False)
@@ -286,7 +286,7 @@ def unsearched_words(number: int, queue: str | None = None) -> str:
     return f"{plural(number, 'message')}{of_queue} could not be searched: the body is too long."
 
 
-def _tell(options: Options, preview: Preview, report: Report) -> None:
+def _tell(options: Options, preview: Preview, report: ChangeReport) -> None:
     # Who undoes with --yes has seen no preview.
     warnings = [note for note in preview.notes if note == ANOTHER_SERVER]
     said = [unsearched_words(preview.unsearched)] if preview.unsearched else []
@@ -310,7 +310,7 @@ def _changed_words(ids: Sequence[str]) -> str:
     return f"{skipped}; --even-if-received includes such messages"
 
 
-def _tell_as_json(preview: Preview, report: Report, warnings: Sequence[str]) -> None:
+def _tell_as_json(preview: Preview, report: ChangeReport, warnings: Sequence[str]) -> None:
     tally = report.tally
     fields_json(
         action=report.name,

@@ -73,7 +73,7 @@ def say_when(sentence: str) -> None:
     say(f"{date_clock(now_ms())}  {sentence}")
 
 
-class Column(NamedTuple):
+class TextColumn(NamedTuple):
     """A column of a table; a ``width`` of 0 takes the rest of the line."""
 
     title: str
@@ -81,10 +81,10 @@ class Column(NamedTuple):
     right: bool = False
 
 
-class Table:
+class TextTable:
     """Prints lines in columns as they come, with the titles before the first; with ``wide``, no value is cut."""
 
-    def __init__(self, *columns: Column, wide: bool = False) -> None:
+    def __init__(self, *columns: TextColumn, wide: bool = False) -> None:
         self._columns = columns
         self._wide = wide
         taken = sum(column.width + 2 for column in columns if column.width)
@@ -117,11 +117,11 @@ def print_table(
     longest = [max(map(cells, column)) for column in zip(titles, *rows, strict=True)]
     widths = [width if most is None else min(most, width) for width in longest]
     columns = (
-        Column(title, width, right=number in right)
+        TextColumn(title, width, right=number in right)
         for number, (title, width) in enumerate(zip(titles, widths, strict=True))
     )
     is_narrow = sum(widths) + 2 * len(widths) > shutil.get_terminal_size().columns
-    table = Table(*columns, wide=is_narrow)
+    table = TextTable(*columns, wide=is_narrow)
     for row in rows:
         table.print(*row)
 

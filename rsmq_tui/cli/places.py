@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.json_paths import JsonPath
     from rsmq_tui.monitor.list_poller import ListPoller
     from rsmq_tui.monitor.model import QueueState
-    from rsmq_tui.monitor.server import Finding
+    from rsmq_tui.monitor.server import CheckResult
     from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.triage.service import Backend
@@ -156,7 +156,7 @@ class KindPlace(ABC):
 
     @abstractmethod
     async def poll_once(self, line: ProgressLine | None = None) -> Snapshot:
-        """Return one whole snapshot; if the server cannot be read, its ``link`` says why.
+        """Return one whole snapshot; if the server cannot be read, its ``connection`` says why.
 
         A search before it shows its progress on the ``line``, by default one of its own.
         """
@@ -166,7 +166,7 @@ class KindPlace(ABC):
         from rsmq_tui.monitor.messages.peek import PeekError  # noqa: PLC0415
 
         snapshot = await self.source.poll()
-        if (failure := snapshot.link.failure) is not None:
+        if (failure := snapshot.connection.failure) is not None:
             raise PeekError(failure.words)
         return snapshot.queues
 
@@ -190,8 +190,8 @@ class KindPlace(ABC):
         """
 
     @abstractmethod
-    def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
-        """Yield findings on what may prevent the dashboard from working here."""
+    def diagnose(self, timeout_s: float) -> "AsyncIterator[CheckResult]":
+        """Yield the results of checks of what may prevent the dashboard from working here."""
 
     def inventory(self) -> RsmqReader | None:
         """Return a reader of all messages for a history; None if their ids do not identify them permanently."""
@@ -226,7 +226,7 @@ class _RsmqPlace(KindPlace):
         async with aclosing(self.poller()) as poller:
             first = await poller.poll()
             # The first poll reads receive counts after the rows; the verdicts of the second poll include them.
-            return first if first.link.failure else await poller.poll()
+            return first if first.connection.failure else await poller.poll()
 
     def backend(self) -> "Backend":
         from rsmq_tui.triage.rsmq.backend import RsmqBackend  # noqa: PLC0415
@@ -257,7 +257,7 @@ class _RsmqPlace(KindPlace):
         async with aclosing(reader_of(self.profile, self.ns)) as reader:
             return await check(reader, limits, self.profile.thresholds, last_seen, scanned)
 
-    def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
+    def diagnose(self, timeout_s: float) -> "AsyncIterator[CheckResult]":
         from rsmq_tui.monitor.doctor import diagnose  # noqa: PLC0415
 
         profile = self.profile
@@ -361,12 +361,12 @@ class _ListPlace(KindPlace):
         async with aclosing(self._opened()) as reader:
             return await check_lists(reader, lists, limits, self.profile.thresholds, last_seen, self._age)
 
-    async def diagnose(self, timeout_s: float) -> "AsyncIterator[Finding]":
+    async def diagnose(self, timeout_s: float) -> "AsyncIterator[CheckResult]":
         from rsmq_tui.monitor.doctor import diagnose_lists  # noqa: PLC0415
 
         async with aclosing(self._opened(timeout_s)) as reader:
-            async for finding in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
-                yield finding
+            async for result in diagnose_lists(reader, self.profile.lists, interval_s=self.profile.interval_s):
+                yield result
 
 
 async def _discover(poller: "ListPoller", line: ProgressLine | None = None) -> None:

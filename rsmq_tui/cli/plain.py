@@ -187,11 +187,13 @@ class PlainOverview:
     def observe(self, snapshot: Snapshot) -> list[str]:
         """Return the lines to print."""
         at_ms = self._server_ms(snapshot)
-        lines = [self._event(event, at_ms) for event in self._server.observe(self._name, snapshot.link.failure, at_ms)]
+        lines = [
+            self._event(event, at_ms) for event in self._server.observe(self._name, snapshot.connection.failure, at_ms)
+        ]
         if self._informs and snapshot.info is not None:
             lines += [self._event(event, at_ms) for event in self._server.observe_info(snapshot.info)]
         lines += self._access(snapshot, at_ms)
-        if snapshot.link.failure is not None:
+        if snapshot.connection.failure is not None:
             return lines
         before, self._known = self._known, self._known_in(snapshot)
         if self._queues is None:
@@ -233,7 +235,7 @@ class PlainOverview:
 
     def _access(self, snapshot: Snapshot, at_ms: int) -> Iterator[str]:
         """Yield a line if the place cannot be read although the server answers, or can be read again."""
-        failure = snapshot.link.failure
+        failure = snapshot.connection.failure
         about = f"{short_clock(at_ms, at_ms)} {self._name or self._title}"
         if failure is None:
             if self._failures > _FAILURES:
@@ -248,10 +250,10 @@ class PlainOverview:
 
     def _server_ms(self, snapshot: Snapshot) -> int:
         """Return the server's time; after a failed poll, the time of the last good one plus the time since."""
-        fresh_s = snapshot.link.fresh_at_s
+        fresh_s = snapshot.connection.fresh_at_s
         if fresh_s is None:
             return now_ms()
-        return snapshot.at_ms + (0 if snapshot.link.failure is None else round((self._clock() - fresh_s) * 1000))
+        return snapshot.at_ms + (0 if snapshot.connection.failure is None else round((self._clock() - fresh_s) * 1000))
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
         queues = sorted(snapshot.queues, key=lambda queue: queue.trouble(is_known=queue.name in self._known))

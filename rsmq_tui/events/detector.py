@@ -130,7 +130,7 @@ class QueueDetector:
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
-        if snapshot.link.failure is not None or snapshot.link.fresh_at_s is None:
+        if snapshot.connection.failure is not None or snapshot.connection.fresh_at_s is None:
             self._was_lost = True
             return []
         at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last

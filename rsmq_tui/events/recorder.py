@@ -131,9 +131,9 @@ class EventRecorder:
 
     def observe(self, snapshot: Snapshot, source: Source) -> None:
         """Compare a snapshot with the last one of its place; returns at once."""
-        link, at_ms = snapshot.link, snapshot.at_ms
-        if link.failure is not None:
-            fresh_s = link.fresh_at_s
+        connection, at_ms = snapshot.connection, snapshot.at_ms
+        if connection.failure is not None:
+            fresh_s = connection.fresh_at_s
             now_s = self._clock()
             at_ms = round(self._wall_s() * 1000) if fresh_s is None else at_ms + round((now_s - fresh_s) * 1000)
         self._give(lambda: self._detect(snapshot, source, at_ms))
@@ -229,7 +229,7 @@ class EventRecorder:
     def _end_known(self, snapshot: Snapshot) -> list[Event]:
         """End the acknowledgements that last until a queue is ok, if it is, and those whose time is over."""
         active = {name: known for name, known in self.known(snapshot).items() if known.is_active}
-        if not active or self._known.store is None or snapshot.link.failure is not None:
+        if not active or self._known.store is None or snapshot.connection.failure is not None:
             return []
         now_ms = round(self._wall_s() * 1000)
         ok = {queue.name for queue in snapshot.queues if queue.name in active and queue.verdict is Verdict.OK}
@@ -267,7 +267,7 @@ class EventRecorder:
         if known is None or known[0] != ns:
             reported = None if self._store is None else self._store.reported_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, reported)
-        of_server = self._server(server).observe(snapshot.place, snapshot.link.failure, at_ms)
+        of_server = self._server(server).observe(snapshot.place, snapshot.connection.failure, at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
         if is_first and snapshot.info is not None and snapshot.info.run_id:

@@ -27,7 +27,7 @@ from rsmq_tui.history.rows import (
     Changes,
     NumberColumn,
     PlaceArrays,
-    Poll,
+    PollColumns,
     PollTimes,
     QueueChanges,
     failed_poll,
@@ -115,8 +115,8 @@ class PollLog:
         """Return a poll, which may have failed, with its time; ``wall_ms`` is that by the local clock."""
         at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
         header: dict[str, Any] = {"at_ms": at_ms, "interval_ms": interval_ms}
-        if snapshot.link.failure is not None:
-            header["failure"] = snapshot.link.failure.sentence
+        if snapshot.connection.failure is not None:
+            header["failure"] = snapshot.connection.failure.sentence
         elif info is not None or snapshot.memory_limit is not None:
             header["of_poll"] = of_poll(info, snapshot.memory_limit)
         return BegunPoll(self, at_ms, snapshot, header)
@@ -124,7 +124,7 @@ class PollLog:
     def frame(self, poll: BegunPoll, segment: object) -> tuple[bytes, int, int]:
         """Return the frame of a poll for a segment, its rows, and about their size in memory."""
         snapshot, text = poll.snapshot, f"{self._same[:-1]},{_encode(poll.header)[1:-1]}"
-        if snapshot.link.failure is not None:
+        if snapshot.connection.failure is not None:
             return _frame(f"{text}}}", ()), 1, _ROW_BYTES
         if self._segment is not segment:
             self._changes.forget()
@@ -209,7 +209,7 @@ class _Place:
         self._place = place
         self._arrays = PlaceArrays(place)
 
-    def poll(self, header: Mapping[str, Any], numbers: bytes) -> Poll:
+    def poll(self, header: Mapping[str, Any], numbers: bytes) -> PollColumns:
         """Return the poll of a frame."""
         at_ms = header["at_ms"]
         if "failure" in header:
@@ -219,7 +219,7 @@ class _Place:
         known = {name: values for name, values in changes.items() if name in _TYPES}
         arrays = self._arrays.follow(header["rows"], rows, known)
         about = {**header.get("of_poll", {}), "thresholds": header["thresholds"]}
-        return Poll(at_ms, header["interval_ms"], arrays, about)
+        return PollColumns(at_ms, header["interval_ms"], arrays, about)
 
 
 def _changes_of(header: Mapping[str, Any], numbers: bytes) -> tuple[Sequence[int], Changes]:

@@ -127,7 +127,7 @@ class Recorder:
         """
         for part in snapshot.parts or (snapshot,):
             place = Place(part.place if profile is None else profile, part.server, part.ns)
-            is_poll = part.link.failure is not None or part.link.fresh_at_s is not None
+            is_poll = part.connection.failure is not None or part.connection.fresh_at_s is not None
             if is_poll and self._taken.get(place) is not part:
                 self._taken[place] = part
                 self._give_poll(place, part, round(self._wall_s() * 1000), thresholds)
@@ -186,7 +186,7 @@ class Recorder:
                     # Only now: polls that waited when others were lost are compared with those before them.
                     polls.forget()
                 # Of two polls within a millisecond, only one is recorded.
-                if snapshot.link.failure is not None or snapshot.at_ms != polls.last_ms:
+                if snapshot.connection.failure is not None or snapshot.at_ms != polls.last_ms:
                     poll = polls.begin(snapshot, wall_ms)
                     self._tally.rows += self._writer.append(SAMPLES, poll, poll.at_ms)
                 self._tally.polls += 1
@@ -236,7 +236,7 @@ _ROOM_S = 0.02
 _EVERYTHING = parse_filter("")
 
 
-class Inventory:
+class InventoryTaker:
     """Takes inventories of the queues of one place; with ``bodies``, bodies are recorded too.
 
     ``problem`` is why the last one is incomplete, if it is. ``clock`` is a monotonic clock in seconds.
@@ -300,7 +300,7 @@ class Pace:
     bodies: bool = False
 
 
-class Watched:
+class RecordedPlace:
     """A place that is recorded; ``snapshot`` is its last poll.
 
     ``messages`` is a separate reader for inventories, so that polls do not wait for them. It is None if none are taken,
@@ -318,7 +318,7 @@ class Watched:
     ) -> None:
         self.place = place
         self.snapshot: Snapshot | None = None
-        self.inventory: Inventory | None = None
+        self.inventory: InventoryTaker | None = None
         self._poller = poller
         self._messages = messages
         self._clock = clock
@@ -326,8 +326,8 @@ class Watched:
     @property
     def failure(self) -> str | None:
         """The current problem of the place, in a sentence."""
-        if self.snapshot is not None and self.snapshot.link.failure is not None:
-            return self.snapshot.link.failure.sentence
+        if self.snapshot is not None and self.snapshot.connection.failure is not None:
+            return self.snapshot.connection.failure.sentence
         return None if self.inventory is None else self.inventory.problem
 
     async def record(self, recorder: Recorder, pace: Pace) -> None:
@@ -336,7 +336,7 @@ class Watched:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._poll(recorder, pace.every_s))
                 if pace.messages_s is not None and self._messages is not None:
-                    self.inventory = Inventory(self._messages, self.place, recorder, bodies=pace.bodies)
+                    self.inventory = InventoryTaker(self._messages, self.place, recorder, bodies=pace.bodies)
                     group.create_task(self._take_inventories(self.inventory, pace.messages_s))
         finally:
             await self._poller.aclose()
@@ -349,15 +349,15 @@ class Watched:
             snapshot = await self._poller.poll()
             self.snapshot = snapshot
             recorder.add(snapshot, self.place.profile, self._poller.thresholds)
-            retry_at_s = snapshot.link.retry_at_s
+            retry_at_s = snapshot.connection.retry_at_s
             due_s = begun_s + every_s if retry_at_s is None else retry_at_s
             await asyncio.sleep(max(0.0, due_s - self._clock()))
 
-    async def _take_inventories(self, inventory: Inventory, every_s: float) -> None:
+    async def _take_inventories(self, inventory: InventoryTaker, every_s: float) -> None:
         while True:
             begun_s = self._clock()
             snapshot = self.snapshot
-            if snapshot is None or snapshot.link.failure is not None:
+            if snapshot is None or snapshot.connection.failure is not None:
                 # No poll has succeeded yet.
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
@@ -365,7 +365,7 @@ class Watched:
             await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
 
 
-async def record(watched: Sequence[Watched], recorder: Recorder, pace: Pace, stop: asyncio.Event) -> None:
+async def record(watched: Sequence[RecordedPlace], recorder: Recorder, pace: Pace, stop: asyncio.Event) -> None:
     """Record all of these until ``stop`` is set; then wait until the recorder has sealed everything."""
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(one.record(recorder, pace)) for one in watched]
     try:

@@ -183,7 +183,7 @@ def _stored(name: str, values: Sequence[Any], queues: Sequence[QueueState]) -> S
     return list(map(_STORED[name], values)) if name in _STORED else values
 
 
-class Poll(NamedTuple):
+class PollColumns(NamedTuple):
     """A poll of a place, as the columns of its rows: one for each queue, and one without a queue for the poll itself.
 
     ``arrays`` are what is known of each row, by column, ``of_poll`` what is known of the last one alone. Columns that
@@ -196,11 +196,11 @@ class Poll(NamedTuple):
     of_poll: Mapping[str, Any]
 
 
-def table_of(polls: Sequence[Poll]) -> pa.Table:
+def table_of(polls: Sequence[PollColumns]) -> pa.Table:
     """Return the rows of these polls, at least one."""
     counts = [len(poll.arrays["recorder"]) for poll in polls]
 
-    def joined(name: str, array_of_poll: Callable[[Poll, int], pa.Array]) -> pa.Array:
+    def joined(name: str, array_of_poll: Callable[[PollColumns, int], pa.Array]) -> pa.Array:
         arrays = list(map(array_of_poll, polls, counts))
         return arrays[0] if len(arrays) == 1 else pa.chunked_array(arrays, _SAMPLES.field(name).type).combine_chunks()
 
@@ -226,12 +226,12 @@ def table_of(polls: Sequence[Poll]) -> pa.Table:
     return pa.table([columns[name] for name in _SAMPLES.names], schema=_SAMPLES)
 
 
-def _in_each_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
+def _in_each_row(name: str, type_: pa.DataType, poll: PollColumns, count: int) -> pa.Array:
     found = poll.arrays.get(name)
     return pa.nulls(count, type_) if found is None else found
 
 
-def _in_last_row(name: str, type_: pa.DataType, poll: Poll, count: int) -> pa.Array:
+def _in_last_row(name: str, type_: pa.DataType, poll: PollColumns, count: int) -> pa.Array:
     value = poll.of_poll.get(name)
     last = array_of([stored_text(value) if isinstance(value, str) else value], type_)
     return last if count == 1 else pa.concat_arrays([pa.nulls(count - 1, type_), last])
@@ -272,7 +272,7 @@ class PollTimes:
 
         ``wall_ms`` is its time by the local clock, from which that of a poll that failed is estimated.
         """
-        if snapshot.link.failure is not None:
+        if snapshot.connection.failure is not None:
             self.last_ms = None
             return wall_ms + self._ahead_ms, None, None
         at_ms, last_ms = snapshot.at_ms, self.last_ms
@@ -359,8 +359,8 @@ class SampleRows:
         ``queues`` limits the rows to these queues.
         """
         at_ms, interval_ms, info = self._times.follow(snapshot, wall_ms)
-        if snapshot.link.failure is not None:
-            return self.failed(snapshot.link.failure.sentence, at_ms), at_ms
+        if snapshot.connection.failure is not None:
+            return self.failed(snapshot.connection.failure.sentence, at_ms), at_ms
         wanted = snapshot.queues if queues is None else queues
         return self.polled(wanted, at_ms, interval_ms, info, snapshot.memory_limit), at_ms
 
@@ -375,14 +375,14 @@ class SampleRows:
         """Return a row for each queue, and one without a queue for the poll."""
         arrays = self._arrays.follow(len(queues) + 1, *self._changes.follow(queues))
         about = {**of_poll(info, memory_limit), "thresholds": self._thresholds}
-        return _batch_of(Poll(at_ms, interval_ms, arrays, about))
+        return _batch_of(PollColumns(at_ms, interval_ms, arrays, about))
 
     def failed(self, failure: str, at_ms: int) -> pa.RecordBatch:
         """Return the single row of a failed poll."""
         return _batch_of(failed_poll(self._place, failure, at_ms))
 
 
-def _batch_of(poll: Poll) -> pa.RecordBatch:
+def _batch_of(poll: PollColumns) -> pa.RecordBatch:
     return table_of((poll,)).to_batches()[0]
 
 
@@ -391,10 +391,10 @@ def arrays_of_place(place: Mapping[str, str], count: int) -> dict[str, pa.Array]
     return {name: repeated(value, pa.string(), count) for name, value in {**place, "status": OK}.items()}
 
 
-def failed_poll(place: Mapping[str, str], failure: str, at_ms: int) -> Poll:
+def failed_poll(place: Mapping[str, str], failure: str, at_ms: int) -> PollColumns:
     """Return a poll that failed, which is a single row; ``place`` is from ``place_columns``."""
     row = {**place, "status": DOWN, "failure": stored_text(failure)}
-    return Poll(at_ms, None, {name: repeated(value, pa.string(), 1) for name, value in row.items()}, {})
+    return PollColumns(at_ms, None, {name: repeated(value, pa.string(), 1) for name, value in row.items()}, {})
 
 
 def message_rows(

@@ -50,7 +50,7 @@ _TYPES = {
 }
 
 
-class Column(NamedTuple):
+class StoredColumn(NamedTuple):
     """A column: its name, its type, and what it means."""
 
     name: str
@@ -58,17 +58,17 @@ class Column(NamedTuple):
     words: str
 
 
-def columns_in(text: str) -> tuple[Column, ...]:
+def columns_in(text: str) -> tuple[StoredColumn, ...]:
     """Return the columns of a text with a line ``name: type: words`` for each; indented lines continue the line before.
 
     The types are those of ``_TYPES``.
     """
     lines = text.replace("\n    ", " ").splitlines()
     fields = (line.split(": ", 2) for line in lines)
-    return tuple(Column(name, _TYPES[kind], words) for name, kind, words in fields)
+    return tuple(StoredColumn(name, _TYPES[kind], words) for name, kind, words in fields)
 
 
-def schemas_of(columns: Mapping[str, tuple[Column, ...]]) -> dict[str, pa.Schema]:
+def schemas_of(columns: Mapping[str, tuple[StoredColumn, ...]]) -> dict[str, pa.Schema]:
     """Return the Arrow schema of each table."""
     return {
         table: pa.schema([(column.name, column.type) for column in described]) for table, described in columns.items()

@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
-from rsmq_tui.monitor.model import Cost, Drain, Link, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.model import Connection, Cost, Drain, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller, Source
 from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, needed_deletes, outlook, reason
@@ -29,17 +29,17 @@ from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
-    from rsmq_tui.monitor.filters.search import Group, GroupingError, Groups, Progress, search
+    from rsmq_tui.monitor.filters.search import GroupingError, MessageGroup, MessageGroups, Progress, search
 
 __all__ = [
+    "Connection",
     "Cost",
     "Drain",
     "Filter",
     "FilterError",
-    "Group",
     "GroupingError",
-    "Groups",
-    "Link",
+    "MessageGroup",
+    "MessageGroups",
     "MessageRow",
     "MessageState",
     "MessageView",
@@ -66,7 +66,7 @@ __all__ = [
 
 # Imported on first use: a poll, and the first paint of the dashboard, search for nothing.
 _OF_FILTERS = dict.fromkeys(("Filter", "FilterError", "parse_filter"), "language")
-_OF_FILTERS |= dict.fromkeys(("Group", "GroupingError", "Groups", "Progress", "search"), "search")
+_OF_FILTERS |= dict.fromkeys(("MessageGroup", "GroupingError", "MessageGroups", "Progress", "search"), "search")
 
 
 def __getattr__(name: str) -> Any:

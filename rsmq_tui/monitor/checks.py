@@ -56,7 +56,7 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class CheckLimit:
     """The bounds of a number for a warning and for critical; None for never."""
 
     warning: int | None = None
@@ -92,11 +92,11 @@ class Limits:
     """
 
     queues: tuple[str, ...] = ()
-    depth: Limit | None = None
-    age_ms: Limit | None = None
-    rc: Limit | None = None
-    stalled_ms: Limit | None = None
-    expired: Limit | None = None
+    depth: CheckLimit | None = None
+    age_ms: CheckLimit | None = None
+    rc: CheckLimit | None = None
+    stalled_ms: CheckLimit | None = None
+    expired: CheckLimit | None = None
     scan_limit: int = 100_000
     timeout_s: float = 10.0
 
@@ -113,7 +113,7 @@ _LAST_MS = 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UnreceivedSince:
     """Since when, in server time, each queue with ready messages has had no receive, as far as checks have seen.
 
     ``is_first`` is True if there was no earlier check; ``problem`` says why the file cannot be used, or is None.
@@ -148,7 +148,7 @@ class LastSeen:
         name = hashlib.sha256(f"{server}\n{ns}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self.path = folder / f"{name}.json"
 
-    def update(self, at_ms: int, queues: Sequence[QueueState]) -> Known:
+    def update(self, at_ms: int, queues: Sequence[QueueState]) -> UnreceivedSince:
         """Store the state of all queues of the namespace, and return the times with no receive.
 
         Several programs may do so at once. A file with invalid content counts as missing. Queues that are gone, or
@@ -164,8 +164,8 @@ class LastSeen:
                     self._write(now)
         except OSError as error:
             problem = f"{self.path.parent} cannot be written: {reason_of(error)}"
-            return Known({}, problem=problem)
-        return Known({name: seen.since_ms for name, seen in now.queues.items()}, is_first=earlier is None)
+            return UnreceivedSince({}, problem=problem)
+        return UnreceivedSince({name: seen.since_ms for name, seen in now.queues.items()}, is_first=earlier is None)
 
     def _read(self, at_ms: int) -> _Record | None:
         try:
@@ -304,7 +304,7 @@ class _Idle:
     last_seen: LastSeen
     checked: Checked
 
-    async def judge_idle(self, queues: Sequence[QueueState], limit: Limit, lists: str = "") -> None:
+    async def judge_idle(self, queues: Sequence[QueueState], limit: CheckLimit, lists: str = "") -> None:
         """Judge the checked queues; store all ``queues``, because another check may select others."""
         checked = self.checked
         known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, queues)
@@ -344,7 +344,7 @@ class _Check(_Idle):
     async def run(self) -> None:
         # The poller is not closed: the caller owns the reader.
         snapshot = await RsmqPoller(self.reader, thresholds=self.thresholds).poll()
-        if failure := snapshot.link.failure:
+        if failure := snapshot.connection.failure:
             self.checked.add_failure(failure)
             return
         self.checked.at_ms = snapshot.at_ms
@@ -408,7 +408,7 @@ class _Check(_Idle):
             words = f"receive counts: checked {count(seen)} of {plural(depth, 'message')}; --max-rc checks all"
             self.checked.notes.append(words)
 
-    async def _scan_counts(self, limit: Limit) -> None:
+    async def _scan_counts(self, limit: CheckLimit) -> None:
         """Find messages that were received too often by scanning, up to ``scan_limit`` messages of each queue."""
         for queue in self.checked.queues:
             if not queue.depth:
@@ -422,7 +422,7 @@ class _Check(_Idle):
                         Status.UNKNOWN, "unread", queue.name, f"its receive counts cannot be read: {error}"
                     )
 
-    async def _scan(self, queue: QueueState, limit: Limit) -> None:
+    async def _scan(self, queue: QueueState, limit: CheckLimit) -> None:
         wanted, found, looked = parse_filter(f"rc>={limit.least}"), [0], 0
         scan = search(self.reader, queue.name, wanted, counts=True, bodies=False, sizes=False)
         async with aclosing(scan) as coming:

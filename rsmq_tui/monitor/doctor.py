@@ -11,10 +11,10 @@ from rsmq_tui.files import reason_of
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
-from rsmq_tui.monitor.server import Finding, fail, ok, status_findings, warn
+from rsmq_tui.monitor.server import CheckResult, fail, ok, status_results, warn
 from rsmq_tui.monitor.text import SENTENCE_MAX, duration, lists_hint, plural, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, RsmqReader, failure_of
-from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Permissions, Skew, Step
+from rsmq_tui.protocol.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew
 from rsmq_tui.protocol.lists.reader import ListReader
 
 _LISTS_SHOWN = 5
@@ -24,8 +24,8 @@ _JOURNAL_BYTES = 100_000
 
 async def diagnose_lists(
     reader: ListReader, patterns: Sequence[str], *, interval_s: float = 1.0
-) -> AsyncIterator[Finding]:
-    """Yield findings about the lists that match the reader's ``patterns``; the caller closes the reader."""
+) -> AsyncIterator[CheckResult]:
+    """Yield results about the lists that match the reader's ``patterns``; the caller closes the reader."""
     try:
         await reader.discovery.search()
     except SERVER_ERRORS as error:
@@ -39,15 +39,15 @@ async def diagnose_lists(
     # The first poll loads the scripts; the second is typical.
     await poller.poll()
     snapshot = await poller.poll()
-    for finding in list_findings(snapshot, patterns, interval_s, reader.scripts_refused):
-        yield finding
+    for result in list_results(snapshot, patterns, interval_s, reader.scripts_refused):
+        yield result
 
 
-def list_findings(
+def list_results(
     snapshot: Snapshot, patterns: Sequence[str], interval_s: float, scripts_refused: str | None
-) -> Iterator[Finding]:
-    """Yield findings about a poll of the lists."""
-    if failure := snapshot.link.failure:
+) -> Iterator[CheckResult]:
+    """Yield results about a poll of the lists."""
+    if failure := snapshot.connection.failure:
         yield fail("lists.poll", f"lists cannot be read: {failure.sentence}", failure.hint)
         return
     number = plural(len(snapshot.queues), "list")
@@ -72,7 +72,7 @@ def list_findings(
         )
 
 
-def _poll_speed(name: str, number: str, snapshot: Snapshot, interval_s: float) -> Finding:
+def _poll_speed(name: str, number: str, snapshot: Snapshot, interval_s: float) -> CheckResult:
     words = f"a poll of {number} takes {snapshot.cost.poll_ms:.1f} ms"
     if snapshot.cost.poll_ms > interval_s * 1000:
         return warn(name, f"{words}, longer than its interval of {interval_s:g} s", "raise --interval")
@@ -104,21 +104,21 @@ _UNDONE = {
 
 async def diagnose(
     address: Address, ns: str, *, read_only: bool = False, interval_s: float = 1.0, timeout_s: float = 5.0
-) -> AsyncIterator[Finding]:
-    """Yield findings as they are made; a failed connection ends them."""
+) -> AsyncIterator[CheckResult]:
+    """Yield results as they are made; a failed connection ends them."""
     diagnosis = Diagnosis(address, ns, timeout_s=timeout_s)
     try:
         async for step in diagnosis.approach():
-            yield step_finding(step)
+            yield step_result(step)
             if step.failure:
                 return
         try:
-            async for finding in _of_server(diagnosis):
-                yield finding
+            async for result in _of_server(diagnosis):
+                yield result
             reader = RsmqReader(address, ns, timeout_s=timeout_s)
             try:
-                async for finding in _of_queues(diagnosis, reader, read_only=read_only, interval_s=interval_s):
-                    yield finding
+                async for result in _of_queues(diagnosis, reader, read_only=read_only, interval_s=interval_s):
+                    yield result
             finally:
                 await reader.aclose()
         except SERVER_ERRORS as error:
@@ -128,39 +128,39 @@ async def diagnose(
         await diagnosis.aclose()
 
 
-async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[Finding]:
-    for finding in status_findings(await diagnosis.status()):
-        yield finding
-    yield speed_finding(await diagnosis.round_trips_ms(_ROUND_TRIPS))
-    yield skew_finding(await diagnosis.skew())
+async def _of_server(diagnosis: Diagnosis) -> AsyncIterator[CheckResult]:
+    for result in status_results(await diagnosis.status()):
+        yield result
+    yield speed_result(await diagnosis.round_trips_ms(_ROUND_TRIPS))
+    yield skew_result(await diagnosis.skew())
 
 
 async def _of_queues(
     diagnosis: Diagnosis, reader: RsmqReader, *, read_only: bool, interval_s: float
-) -> AsyncIterator[Finding]:
+) -> AsyncIterator[CheckResult]:
     # The first poll connects and loads the scripts; the second is typical.
     poller = RsmqPoller(reader)
     await poller.poll()
     snapshot = await poller.poll()
     queue = snapshot.queues[0].name if snapshot.queues else None
-    for finding in permission_findings(await diagnosis.permissions(queue), reader.ns, read_only=read_only):
-        yield finding
+    for result in permission_results(await diagnosis.permissions(queue), reader.ns, read_only=read_only):
+        yield result
     if await diagnosis.tracks():
         yield ok("speed.tracking", "the server reports which queues have changed: polls read only these")
     else:
         words = "the server does not report which queues have changed (CLIENT TRACKING): each poll reads all of them"
         yield warn("speed.tracking", words, "this needs Redis or Valkey 7.2 or later, +client|tracking, and no proxy")
-    if failure := snapshot.link.failure:
+    if failure := snapshot.connection.failure:
         yield fail("queues.poll", f"the queues cannot be read: {failure.sentence}", failure.hint)
         return
-    for finding in poll_findings(snapshot, interval_s, reader.scripts_refused):
-        yield finding
+    for result in poll_results(snapshot, interval_s, reader.scripts_refused):
+        yield result
     namespaces = await reader.namespaces()
-    yield namespaces_finding(snapshot, namespaces)
+    yield namespaces_result(snapshot, namespaces)
 
 
-def step_finding(step: Step) -> Finding:
-    """Return the finding for one step of the connection."""
+def step_result(step: ConnectStep) -> CheckResult:
+    """Return the result for one step of the connection."""
     name = f"connection.{step.name}"
     if step.failure is None:
         return ok(name, f"{_DONE.get(step.name, '')}{step.result}")
@@ -169,7 +169,7 @@ def step_finding(step: Step) -> Finding:
     )
 
 
-def _hint(step: Step, failure: Failure) -> str:
+def _hint(step: ConnectStep, failure: Failure) -> str:
     match step.name, failure.kind:
         case "redis", "timeout":
             return "something listens there but does not answer: is it Redis, overloaded, or a TLS port (rediss://)?"
@@ -180,7 +180,7 @@ def _hint(step: Step, failure: Failure) -> str:
     return failure.hint
 
 
-def permission_findings(found: Permissions, ns: str, *, read_only: bool) -> Iterator[Finding]:
+def permission_results(found: Permissions, ns: str, *, read_only: bool) -> Iterator[CheckResult]:
     """Yield what the user may do, and the permissions that are missing."""
     refused = {need: [(c, f) for c, f in found.refused if c.need is need] for need in Need}
     allowed = {need: any(command.need is need for command in found.allowed) for need in Need}
@@ -211,12 +211,12 @@ def permission_findings(found: Permissions, ns: str, *, read_only: bool) -> Iter
         yield ok("permissions.scripts", "scripts may be run")
     if refused[Need.NAMESPACES]:
         yield warn("permissions.namespaces", "this user may not search for namespaces (SCAN)", grant(Need.NAMESPACES))
-    yield _change_finding(refused[Need.CHANGE], read_only, allowed[Need.CHANGE], grant(Need.CHANGE), names(Need.CHANGE))
+    yield _change_result(refused[Need.CHANGE], read_only, allowed[Need.CHANGE], grant(Need.CHANGE), names(Need.CHANGE))
 
 
-def _change_finding(
+def _change_result(
     refused: Sequence[tuple[object, Failure]], read_only: bool, some_allowed: bool, grant: str, names: str
-) -> Finding:
+) -> CheckResult:
     name = "permissions.change"
     other = next((failure for _, failure in refused if failure.kind != "noperm"), None)
     if read_only:
@@ -233,8 +233,8 @@ def _change_finding(
     )
 
 
-def speed_finding(took_ms: Sequence[float]) -> Finding:
-    """Return the finding for round-trip times."""
+def speed_result(took_ms: Sequence[float]) -> CheckResult:
+    """Return the result for round-trip times."""
     ordered = sorted(took_ms)
     # With fewer than 100 samples, p99 is the slowest.
     p99_ms = ordered[max(0, -(-99 * len(ordered) // 100) - 1)]
@@ -244,8 +244,8 @@ def speed_finding(took_ms: Sequence[float]) -> Finding:
     return ok("speed.round_trip", words)
 
 
-def skew_finding(skew: Skew) -> Finding:
-    """Return the finding for the clock skew."""
+def skew_result(skew: Skew) -> CheckResult:
+    """Return the result for the clock skew."""
     apart_ms = abs(skew.ahead_ms)
     where = "in step with" if apart_ms < 1 else f"{duration(apart_ms)} {'ahead of' if skew.ahead_ms > 0 else 'behind'}"
     words = f"the server's clock is {where} this machine's (± {skew.uncertainty_ms:.1f} ms)"
@@ -255,15 +255,15 @@ def skew_finding(skew: Skew) -> Finding:
     return ok("speed.clock", words)
 
 
-def poll_findings(snapshot: Snapshot, interval_s: float, scripts_refused: str | None) -> Iterator[Finding]:
-    """Yield findings about a poll of all queues."""
+def poll_results(snapshot: Snapshot, interval_s: float, scripts_refused: str | None) -> Iterator[CheckResult]:
+    """Yield results about a poll of all queues."""
     yield _poll_speed("speed.poll", plural(len(snapshot.queues), "queue"), snapshot, interval_s)
     for note in snapshot.notes[: len(snapshot.notes) - (scripts_refused is not None)]:
         yield fail("queues.index", note, "another program uses that key: choose another namespace (--ns)")
 
 
-def namespaces_finding(snapshot: Snapshot, found: Namespaces) -> Finding:
-    """Return the finding for the namespaces, and whether the watched one has queues."""
+def namespaces_result(snapshot: Snapshot, found: Namespaces) -> CheckResult:
+    """Return the result for the namespaces, and whether the watched one has queues."""
     names = found.names
     shown = ", ".join(printable(name, 40) for name in names[:_NAMES_SHOWN])
     if len(names) > _NAMES_SHOWN:
@@ -293,8 +293,8 @@ class Terminal:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
-    """Yield findings about the terminal."""
+def terminal_results(terminal: Terminal) -> Iterator[CheckResult]:
+    """Yield results about the terminal."""
     if not terminal.is_terminal:
         words = "input or output is not a terminal: the dashboard needs one"
         yield warn(
@@ -323,7 +323,7 @@ def terminal_findings(terminal: Terminal) -> Iterator[Finding]:
     yield _clipboard(kind, terminal.environment)
 
 
-def _size(terminal: Terminal) -> Finding:
+def _size(terminal: Terminal) -> CheckResult:
     words = f"{terminal.columns} by {terminal.lines} cells"
     if terminal.columns < _GOOD_SIZE[0] or terminal.lines < _GOOD_SIZE[1]:
         return warn("terminal.size", f"{words}: columns and charts will be left out", "make it 80 by 24 or larger")
@@ -340,7 +340,7 @@ def _colours(kind: str, environment: Mapping[str, str]) -> str:
     return "16 colours: --theme rsmq-ansi suits it"
 
 
-def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
+def _clipboard(kind: str, environment: Mapping[str, str]) -> CheckResult:
     words = "copying (y) goes through the terminal, by OSC 52"
     if environment.get("TMUX"):
         return ok("terminal.clipboard", f"{words}, and here through tmux", "tmux needs `set -g set-clipboard on`")
@@ -349,8 +349,8 @@ def _clipboard(kind: str, environment: Mapping[str, str]) -> Finding:
     return ok("terminal.clipboard", words)
 
 
-def folder_findings(state: Path, config: Path) -> Iterator[Finding]:
-    """Yield findings about the folders: whether the journal can be written, and the settings can be read."""
+def folder_results(state: Path, config: Path) -> Iterator[CheckResult]:
+    """Yield results about the folders: whether the journal can be written, and the settings can be read."""
     if (reason := _why_unwritable(state)) is None:
         yield ok("folders.state", f"{state} is writable for the journal of changes")
     else:

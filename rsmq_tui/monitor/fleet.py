@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
-from rsmq_tui.monitor.model import Cost, Link, Snapshot, Totals, Verdict
+from rsmq_tui.monitor.model import Connection, Cost, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.monitor.tracking.trend import TOTALS_COARSE_MS, TotalsPoint, Trend
 from rsmq_tui.protocol.kinds import kind_of
@@ -36,10 +36,10 @@ class Fleet:
         """Store the snapshot of one server, and return the combined snapshot."""
         self._last[snapshot.place] = snapshot
         parts = _agreeing([part for part in self._last.values() if part is not None])
-        live = [part for part in parts if part.link.failure is None]
+        live = [part for part in parts if part.connection.failure is None]
         at_ms = self._time(snapshot)
         totals = _totals(parts, live, at_ms)
-        if snapshot.link.failure is None and snapshot.place not in self._earlier:
+        if snapshot.connection.failure is None and snapshot.place not in self._earlier:
             self._continue(snapshot, at_ms)
         points = self._trend.totals
         if live and (not points or at_ms - points[-1].at_ms >= _POINT_MS):
@@ -54,7 +54,7 @@ class Fleet:
             totals=totals,
             trend=self._trend,
             cost=_cost(parts),
-            link=_link(parts, live),
+            connection=_connection(parts, live),
             interval_s=max(part.interval_s for part in parts),
             paused=all(part.paused for part in parts),
             notes=tuple(chain.from_iterable(_notes(part) for part in parts)),
@@ -76,16 +76,18 @@ class Fleet:
                 self._trend.add_totals(point)
 
     def _time(self, snapshot: Snapshot) -> int:
-        fresh_s = max((part.link.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0)
-        link = snapshot.link
-        if self._began is None and link.fresh_at_s is not None:
-            self._began = snapshot.place, snapshot.at_ms, link.fresh_at_s
+        fresh_s = max(
+            (part.connection.fresh_at_s or 0.0 for part in self._last.values() if part is not None), default=0.0
+        )
+        connection = snapshot.connection
+        if self._began is None and connection.fresh_at_s is not None:
+            self._began = snapshot.place, snapshot.at_ms, connection.fresh_at_s
         if self._began is None:
             return snapshot.at_ms
         place, began_ms, began_s = self._began
         ahead_ms = 0
-        if place == snapshot.place and link.failure is None and link.fresh_at_s is not None:
-            ahead_ms = snapshot.at_ms - began_ms - round((link.fresh_at_s - began_s) * 1000)
+        if place == snapshot.place and connection.failure is None and connection.fresh_at_s is not None:
+            ahead_ms = snapshot.at_ms - began_ms - round((connection.fresh_at_s - began_s) * 1000)
         if abs(ahead_ms) <= _APART_MS:
             return began_ms + round((fresh_s - began_s) * 1000)
         self._began = place, began_ms + ahead_ms, began_s
@@ -183,16 +185,18 @@ def _sum(rates: Iterable[float | None]) -> float | None:
 
 
 def _agreeing(parts: Sequence[Snapshot]) -> tuple[Snapshot, ...]:
-    """Give all parts of a server the same link if it answers none of them."""
+    """Give all parts of a server the same connection if it answers none of them."""
     of_server: dict[str, list[Snapshot]] = {}
     for part in parts:
         of_server.setdefault(part.server, []).append(part)
     shared = {
-        server: _link(same, ())
+        server: _connection(same, ())
         for server, same in of_server.items()
-        if len(same) > 1 and all(part.link.failure is not None for part in same)
+        if len(same) > 1 and all(part.connection.failure is not None for part in same)
     }
-    return tuple(replace(part, link=shared.get(part.server, part.link)) if shared else part for part in parts)
+    if not shared:
+        return tuple(parts)
+    return tuple(replace(part, connection=shared.get(part.server, part.connection)) for part in parts)
 
 
 def _cost(parts: Sequence[Snapshot]) -> Cost:
@@ -204,16 +208,16 @@ def _cost(parts: Sequence[Snapshot]) -> Cost:
     )
 
 
-def _link(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Link:
-    """Return a link that fails only if every server does; the failures of some are in the notes."""
-    fresh = [part.link.fresh_at_s for part in parts if part.link.fresh_at_s is not None]
-    again = [part.link.retry_at_s for part in parts if part.link.retry_at_s is not None]
-    failure = None if live else parts[0].link.failure
-    return Link(failure, max(fresh, default=None), min(again, default=None) if failure else None)
+def _connection(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Connection:
+    """Return a connection that fails only if every server does; the failures of some are in the notes."""
+    fresh = [part.connection.fresh_at_s for part in parts if part.connection.fresh_at_s is not None]
+    again = [part.connection.retry_at_s for part in parts if part.connection.retry_at_s is not None]
+    failure = None if live else parts[0].connection.failure
+    return Connection(failure, max(fresh, default=None), min(again, default=None) if failure else None)
 
 
 def _notes(part: Snapshot) -> Iterable[str]:
     place = printable(part.place, 40)
-    if part.link.failure is not None:
-        yield f"{place} is stale ({part.link.failure.sentence})"
+    if part.connection.failure is not None:
+        yield f"{place} is stale ({part.connection.failure.sentence})"
     yield from (f"{place}: {note}" for note in part.notes)

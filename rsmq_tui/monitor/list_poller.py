@@ -73,13 +73,13 @@ async def search_lists(
     or only the items in processing, if nothing else can match. Close it with ``aclose`` when leaving early.
     """
     with in_words():
-        chunks = reader.scan.chunks(queue, bodies=True, places=places_of(wanted))
+        chunks = reader.scan.chunks(queue, bodies=True, places=item_places_of(wanted))
         async with aclosing(search_chunks(chunks, wanted, limit, age)) as coming:
             async for progress in coming:
                 yield progress
 
 
-def places_of(wanted: Filter) -> tuple[ItemPlace, ...]:
+def item_places_of(wanted: Filter) -> tuple[ItemPlace, ...]:
     """Return the places where items can match a filter."""
     places = set(PLACES)
     for term in wanted.terms:

@@ -211,7 +211,7 @@ class Cost(NamedTuple):
     commands: int = 0
 
 
-class Link(NamedTuple):
+class Connection(NamedTuple):
     """The state of the connection, on the poller's own monotonic clock in seconds.
 
     ``failure`` is None while the server answers. ``fresh_at_s`` is when it last answered, None before the first answer.
@@ -223,10 +223,10 @@ class Link(NamedTuple):
     retry_at_s: float | None = None
 
 
-_NO_TOTALS, _NO_COST, _NOT_YET = Totals(), Cost(), Link()
+_NO_TOTALS, _NO_COST, _NOT_YET = Totals(), Cost(), Connection()
 
 
-class Changes(NamedTuple):
+class ChangedStates(NamedTuple):
     """The indexes, in ascending order, of the states that are other objects than in ``before``.
 
     ``before`` are the states of the same queues, in the same order, after the last poll that succeeded.
@@ -261,7 +261,7 @@ class Snapshot:
     totals: Totals = _NO_TOTALS
     trend: Trend = field(default_factory=Trend)
     cost: Cost = _NO_COST
-    link: Link = _NOT_YET
+    connection: Connection = _NOT_YET
     interval_s: float = 1.0
     paused: bool = False
     notes: tuple[str, ...] = ()
@@ -271,7 +271,7 @@ class Snapshot:
     parts: tuple["Snapshot", ...] = ()
     info: ServerInfo | None = None
     memory_limit: Limit | None = None
-    changes: Changes | None = None
+    changes: ChangedStates | None = None
 
     def changed_since(self, last: Sequence[QueueState]) -> tuple[Sequence[QueueState], Sequence[QueueState]] | None:
         """Return the states that are other objects than in ``last``: as they were there, and as they are now.
@@ -311,4 +311,4 @@ class Snapshot:
     @property
     def is_empty(self) -> bool:
         """True when the server answered and the namespace holds no queue."""
-        return self.link.fresh_at_s is not None and not self.queues
+        return self.connection.fresh_at_s is not None and not self.queues

@@ -21,7 +21,7 @@ from rsmq_tui.monitor.messages.peek import (
     row_alone,
     row_of,
 )
-from rsmq_tui.monitor.model import Cost, Link, QueueState, Snapshot, Totals
+from rsmq_tui.monitor.model import Connection, Cost, QueueState, Snapshot, Totals
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.monitor.tracking.forecast import MemoryGrowth
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
@@ -126,8 +126,8 @@ class Polling(Source, ABC):
     """A source that polls a server while its snapshots are iterated over.
 
     The next poll is scheduled only after the previous one has completed, so polls never overlap. A failure yields the
-    last good snapshot with the failure in its ``link``; retries follow 1, 2, 4 … 10 seconds after the beginning of the
-    attempt before, and at least a second after its end. A defect of this program is handled like a failure.
+    last good snapshot with the failure in its ``connection``; retries follow 1, 2, 4 … 10 seconds after the beginning
+    of the attempt before, and at least a second after its end. A defect of this program is handled like a failure.
 
     ``first`` is the snapshot before the first poll; ``clock`` is a monotonic clock in seconds, and the only local time
     used. ``thresholds`` are those of the verdicts, None for the defaults. From ``memory``, the first poll continues an
@@ -181,7 +181,7 @@ class Polling(Source, ABC):
             await self._wait()
 
     async def poll(self) -> Snapshot:
-        """Poll once and return the snapshot; a failure is in its ``link``."""
+        """Poll once and return the snapshot; a failure is in its ``connection``."""
         while True:
             began_s = self._clock()
             try:
@@ -205,8 +205,8 @@ class Polling(Source, ABC):
         retry_at_s = None if self._paused else self._clock() + self._retry_s
         failure = failure_of(error) if isinstance(error, SERVER_ERRORS) else defect_of(error)
         failure = failure._replace(sentence=printable(failure.sentence, SENTENCE_MAX))
-        link = Link(failure, self._last.link.fresh_at_s, retry_at_s)
-        self._last = replace(self._last, link=link, paused=self._paused)
+        connection = Connection(failure, self._last.connection.fresh_at_s, retry_at_s)
+        self._last = replace(self._last, connection=connection, paused=self._paused)
         return self._last
 
     def wake(self) -> None:
@@ -283,9 +283,9 @@ class Polling(Source, ABC):
         memory_problem = None if self._memory is None else self._memory.problem
         # Notes may contain text of the server.
         shown = tuple(printable(note, SENTENCE_MAX) for note in (*notes, memory_problem) if note)
-        link = Link(None, now_s, None)
+        connection = Connection(None, now_s, None)
         known: dict[str, Any] = {"info": self._info, "memory_limit": self._growth.limit, "notes": shown}
-        return replace(self._last, link=link, cost=meter.cost(now_s), paused=self._paused, **known, **read)
+        return replace(self._last, connection=connection, cost=meter.cost(now_s), paused=self._paused, **known, **read)
 
     def _is_wanted(self) -> bool:
         """Return whether the reply just read is still wanted."""
@@ -383,7 +383,7 @@ class ReaderPolling(Polling, Generic[ReaderT]):
         if self._failures:
             self._info_due_s = 0.0
             self._growth.forget()
-        if self._last.link.fresh_at_s is None:
+        if self._last.connection.fresh_at_s is None:
             return
         now_s = self._clock()
         if now_s < self._info_due_s:

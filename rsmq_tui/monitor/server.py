@@ -1,6 +1,6 @@
 """Findings from a server's status, each with a level, a sentence and a hint.
 
-The dashboard's server screen and ``rsmq-tui doctor`` show the same findings.
+The dashboard's server screen and ``rsmq-tui doctor`` show the same results.
 """
 
 import re
@@ -17,7 +17,7 @@ from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
 
 
-class Level(StrEnum):
+class CheckLevel(StrEnum):
     """The result of one check: ``fail`` prevents the dashboard from working, ``warn`` does not."""
 
     OK = "ok"
@@ -26,24 +26,28 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """The result of one check; ``hint`` says what to do, and is empty if nothing needs to be done.
 
     ``name`` is for programs: an area and a word, such as ``connection.tcp``.
     """
 
     name: str
-    level: Level
+    level: CheckLevel
     text: str
     hint: str = ""
 
 
-def _finding(level: Level, name: str, text: str, hint: str = "") -> Finding:
+def _result(level: CheckLevel, name: str, text: str, hint: str = "") -> CheckResult:
     # Both may quote a server.
-    return Finding(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
+    return CheckResult(name, level, printable(text, SENTENCE_MAX), printable(hint, SENTENCE_MAX))
 
 
-ok, warn, fail = partial(_finding, Level.OK), partial(_finding, Level.WARN), partial(_finding, Level.FAIL)
+ok, warn, fail = (
+    partial(_result, CheckLevel.OK),
+    partial(_result, CheckLevel.WARN),
+    partial(_result, CheckLevel.FAIL),
+)
 
 # Field of INFO -> the server that has it. Most of them report a Redis version too, for compatibility.
 _KINDS = {
@@ -74,10 +78,10 @@ _WORD_MAX = 40
 _WORDS_SHOWN = 3
 
 
-def status_findings(
+def status_results(
     status: ServerStatus, earlier: ServerStatus | None = None, polled: Snapshot | None = None
-) -> Iterator[Finding]:
-    """Yield findings from the status of one server.
+) -> Iterator[CheckResult]:
+    """Yield results from the status of one server.
 
     ``earlier`` is its previous status, for rates; ``polled`` a poll of it, for the time until its memory is full.
     """
@@ -88,18 +92,18 @@ def status_findings(
             return
         yield warn("server.kind", words, "the dashboard works without it; grant +info to have them checked")
     else:
-        yield from server_findings(status.info, status.saves, status.at_ms, polled)
+        yield from server_results(status.info, status.saves, status.at_ms, polled)
         yield from _evictions(status, status.info, earlier)
     yield from _slow(status.slow, status.at_ms)
     yield from _latency(status.latency, status.at_ms)
 
 
-def server_findings(
+def server_results(
     info: Mapping[str, str], saves: str | None, at_ms: int | None = None, polled: Snapshot | None = None
-) -> Iterator[Finding]:
-    """Yield findings from INFO; ``saves`` is the server's setting of ``save``, None if it cannot be read.
+) -> Iterator[CheckResult]:
+    """Yield results from INFO; ``saves`` is the server's setting of ``save``, None if it cannot be read.
 
-    ``at_ms`` is the server's time; ``polled`` as in ``status_findings``.
+    ``at_ms`` is the server's time; ``polled`` as in ``status_results``.
     """
     uptime_s = _number(info, "uptime_in_seconds")
     kind, version = _kind(info)
@@ -127,7 +131,7 @@ def _kind(info: Mapping[str, str]) -> tuple[str, str]:
     return "KeyDB" if kind == "Redis" and "mvcc_depth" in info else kind, version
 
 
-def _version(kind: str, version: str, info: Mapping[str, str]) -> Iterator[Finding]:
+def _version(kind: str, version: str, info: Mapping[str, str]) -> Iterator[CheckResult]:
     if found := re.match(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})", version, re.ASCII):
         major, minor, patch = map(int, found.groups())
         fixed = _LUA_FIXED.get((kind, major, minor))
@@ -139,7 +143,7 @@ def _version(kind: str, version: str, info: Mapping[str, str]) -> Iterator[Findi
         yield warn("server.arch", "a 32-bit build: it can use less than 4 GiB of memory", "install a 64-bit build")
 
 
-def _role(info: Mapping[str, str]) -> Iterator[Finding]:
+def _role(info: Mapping[str, str]) -> Iterator[CheckResult]:
     match info.get("role"):
         case "master":
             yield ok("server.role", "the primary: changes are possible")
@@ -153,7 +157,7 @@ def _role(info: Mapping[str, str]) -> Iterator[Finding]:
         yield warn("server.loading", "the server is loading its data into memory", "wait until loading has finished")
 
 
-def _replicas(info: Mapping[str, str]) -> Iterator[Finding]:
+def _replicas(info: Mapping[str, str]) -> Iterator[CheckResult]:
     """Yield how far each replica is behind its primary."""
     number, offset = _number(info, "connected_slaves"), _number(info, "master_repl_offset")
     if number is None:
@@ -176,7 +180,7 @@ def _replicas(info: Mapping[str, str]) -> Iterator[Finding]:
         yield ok("server.replicas", f"{number - _REPLICAS_SHOWN} more replicas are connected")
 
 
-def _primary_link(info: Mapping[str, str]) -> Iterator[Finding]:
+def _primary_link(info: Mapping[str, str]) -> Iterator[CheckResult]:
     """Yield how a replica is connected to its primary."""
     name, hint = "server.replication", "check the primary and the network to it"
     if info.get("master_sync_in_progress") == "1":
@@ -196,7 +200,7 @@ def _primary_link(info: Mapping[str, str]) -> Iterator[Finding]:
         yield warn(name, words, hint) if heard_s > _REPLICA_LAG_S else ok(name, words)
 
 
-def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
+def _memory(info: Mapping[str, str]) -> Iterator[CheckResult]:
     policy, limit, used = info.get("maxmemory_policy"), _number(info, "maxmemory"), _number(info, "used_memory")
     if policy is None:
         return
@@ -220,7 +224,7 @@ def _memory(info: Mapping[str, str]) -> Iterator[Finding]:
         yield ok("server.memory", words)
 
 
-def _memory_limit(info: Mapping[str, str], polled: Snapshot) -> Iterator[Finding]:
+def _memory_limit(info: Mapping[str, str], polled: Snapshot) -> Iterator[CheckResult]:
     """Yield when the memory will be full; the nodes of a cluster that are not polled have no forecast."""
     if polled.info is None or not polled.info.maxmemory or polled.info.run_id != info.get("run_id", ""):
         return
@@ -240,7 +244,7 @@ def _may_evict_queues(policy: str) -> bool:
     return policy != "noeviction" and not policy.startswith("volatile-")
 
 
-def _evictions(status: ServerStatus, info: Mapping[str, str], earlier: ServerStatus | None) -> Iterator[Finding]:
+def _evictions(status: ServerStatus, info: Mapping[str, str], earlier: ServerStatus | None) -> Iterator[CheckResult]:
     evicted = _number(info, "evicted_keys")
     if evicted is None:
         return
@@ -259,7 +263,7 @@ def _evictions(status: ServerStatus, info: Mapping[str, str], earlier: ServerSta
         yield ok("server.evictions", words)
 
 
-def _clients(info: Mapping[str, str]) -> Iterator[Finding]:
+def _clients(info: Mapping[str, str]) -> Iterator[CheckResult]:
     clients, most = _number(info, "connected_clients"), _number(info, "maxclients")
     if clients is not None:
         words = plural(clients, "client") + ("" if most is None else f" of at most {count(most)}")
@@ -281,7 +285,7 @@ def _clients(info: Mapping[str, str]) -> Iterator[Finding]:
         yield ok("server.commands", f"{plural(commands, 'command')} a second{f': {words}' if words else ''}")
 
 
-def _disk(info: Mapping[str, str], saves: str | None, at_ms: int | None) -> Iterator[Finding]:
+def _disk(info: Mapping[str, str], saves: str | None, at_ms: int | None) -> Iterator[CheckResult]:
     if "ok" not in (last := info.get("rdb_last_bgsave_status", "ok")):
         yield warn("server.disk", f"the last save to disk failed ({last})", "check the server's log: is the disk full?")
     saved_s, unsaved = _number(info, "rdb_last_save_time"), _number(info, "rdb_changes_since_last_save")
@@ -308,7 +312,7 @@ def _disk(info: Mapping[str, str], saves: str | None, at_ms: int | None) -> Iter
         yield warn("server.persistence", words, "CONFIG SET appendonly yes, unless the messages may be lost")
 
 
-def _slow(slow: Sequence[SlowCommand] | Failure, at_ms: int | None) -> Iterator[Finding]:
+def _slow(slow: Sequence[SlowCommand] | Failure, at_ms: int | None) -> Iterator[CheckResult]:
     if isinstance(slow, Failure):
         yield ok("server.slow", "the slow log may not be read (SLOWLOG)")
     elif not slow:
@@ -321,7 +325,7 @@ def _slow(slow: Sequence[SlowCommand] | Failure, at_ms: int | None) -> Iterator[
             yield ok(f"server.slow_{index}", f"{took}, {ago(_age_ms(entry.at_ms, at_ms))}: {' '.join(words)}")
 
 
-def _latency(events: Sequence[LatencyEvent] | Failure, at_ms: int | None) -> Iterator[Finding]:
+def _latency(events: Sequence[LatencyEvent] | Failure, at_ms: int | None) -> Iterator[CheckResult]:
     if isinstance(events, Failure):
         yield ok("server.latency", "latency events may not be read (LATENCY)")
     elif not events:

@@ -47,7 +47,7 @@ from rsmq_tui.local_clock import now_ms
 from rsmq_tui.pipeline.batch_job import WEIGHTS, BatchJob, Made, unchanged
 from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder, rows_in
-from rsmq_tui.pipeline.sources import HISTORY_TABLES, Source, Sources, day_in
+from rsmq_tui.pipeline.sources import HISTORY_TABLES, SourceFile, Sources, day_in
 from rsmq_tui.pipeline.spark import Amount, SparkEngine, why
 from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
 from rsmq_tui.pipeline.tables import (
@@ -206,7 +206,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunResult:
     """The outcome of a run; ``run`` is None if there was nothing new, and nothing was changed.
 
     ``days`` are the computed days of samples and of messages; ``rows`` the rows written to each table; ``problems`` has
@@ -279,7 +279,7 @@ class PipelineRun:
         self._stop = stop or Event()
         self._steps = steps
 
-    def run(self) -> Outcome:
+    def run(self) -> RunResult:
         """Run the job; raises ``PipelineError``, ``StoppedError``, and ``RuntimeError`` if Spark fails."""
         begun_s = time.monotonic()
         is_done = False
@@ -300,7 +300,7 @@ class PipelineRun:
                 self.engine.close(is_done=is_done)
         return replace(outcome, seconds=time.monotonic() - begun_s)
 
-    def _run(self) -> Outcome:
+    def _run(self) -> RunResult:
         job, history, out = self._job, self._history, self._out
         is_full = job.full or is_full_due(out)
         before = manifest_before(history, out, is_full=is_full)
@@ -314,7 +314,7 @@ class PipelineRun:
         if before is None and not any(plan.new.values()):
             raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
         if not plan.todo and before is not None and before.settings == plan.settings and not is_full:
-            return Outcome(None, out.label, known_problems=len(plan.left_out))
+            return RunResult(None, out.label, known_problems=len(plan.left_out))
         notes: list[str] = []
         if job.compact:
             # Before they are read: a few large files are read in less time than thousands of small ones.
@@ -346,7 +346,7 @@ class PipelineRun:
         settings = json.loads(json.dumps(asdict(job.settings)))
         return _Plan(before, sources, new, work_plan_for(sources, new, before), left_out, settings)
 
-    def _work(self, plan: "_Plan", notes: list[str]) -> Outcome:
+    def _work(self, plan: "_Plan", notes: list[str]) -> RunResult:
         history, out, before, sources = self._history, self._out, plan.before, plan.sources
         begun_s = time.monotonic()
         self._progress.expect(WEIGHTS[SAMPLES])
@@ -416,7 +416,7 @@ class PipelineRun:
         if before is not None and before.schema != VERSION:
             reason = "was made by an earlier version: all days of the history were computed again"
             notes = [f"{out.label} {reason}", *notes]
-        return Outcome(run, out.label, days, rows, found, len(plan.left_out), notes=tuple(notes))
+        return RunResult(run, out.label, days, rows, found, len(plan.left_out), notes=tuple(notes))
 
     def _join_history(self, plan: "_Plan") -> tuple[bool, list[str]]:
         """Join the small files of past days of the history: of those to be computed, and of the last ones.
@@ -438,7 +438,7 @@ class PipelineRun:
             return is_joined, [f"the files of the history were not joined: {error}"]
         return is_joined, []
 
-    def _open(self, run: str, plan: "_Plan", news: Mapping[str, Source]) -> BatchJob:
+    def _open(self, run: str, plan: "_Plan", news: Mapping[str, SourceFile]) -> BatchJob:
         """Start Spark for the files ``news``."""
         before, out = plan.before, self._out
         rows = {table: sum(news[name].rows or 0 for name in names if name in news) for table, names in plan.new.items()}
@@ -466,7 +466,8 @@ class PipelineRun:
             for table in HISTORY_TABLES:
                 there = sources.of_day(table, day) if day in sources.days[table] and day not in gone[table] else earlier
                 rows += [
-                    (Source(name) if name in left_out else known)._asdict() | {"source": table, "run": known.run or run}
+                    (SourceFile(name) if name in left_out else known)._asdict()
+                    | {"source": table, "run": known.run or run}
                     for name, known in sorted(there.items())
                     if name.startswith(f"{table}/")
                 ]
@@ -478,7 +479,7 @@ class PipelineRun:
         manifest: Manifest,
         plan: "_Plan",
         made: Made,
-        news: Mapping[str, Source],
+        news: Mapping[str, SourceFile],
         rows: Mapping[str, int],
         begun_s: float,
     ) -> str:

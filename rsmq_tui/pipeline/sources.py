@@ -39,7 +39,7 @@ def day_in(name: str) -> str | None:
     return day if is_day(day) else None
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """The footer of a file: the times of its rows, and the files that it replaces.
 
     The times are None if the footer does not have them, or cannot be read; ``why`` is then the reason.
@@ -69,8 +69,8 @@ class Sources:
     def __init__(self, history: Folder, out: Folder, before: Manifest | None) -> None:
         self._history, self._out, self._before = history, out, before
         self._names: dict[tuple[str, str], set[str]] = {}
-        self._known: dict[str, dict[str, Source]] = {}
-        self._looked: dict[str, Source] = {}
+        self._known: dict[str, dict[str, SourceFile]] = {}
+        self._looked: dict[str, SourceFile] = {}
         try:
             self.days = {
                 table: {day: stamp for day, stamp in history.store.days(table).items() if is_day(day)}
@@ -97,12 +97,12 @@ class Sources:
         except Exception as error:
             raise PipelineError(_cannot_be_read(self._history, error)) from error
 
-    def known(self, day: str) -> dict[str, Source]:
+    def known(self, day: str) -> dict[str, SourceFile]:
         """Return the files of a day that earlier runs have read, by name."""
         if day not in self._known:
             files = () if self._before is None else self._before.files(SOURCES, day, day)
             self._known[day] = {
-                row["name"]: Source(row["name"], row["first_ms"], row["last_ms"], row["rows"], row["run"] or "")
+                row["name"]: SourceFile(row["name"], row["first_ms"], row["last_ms"], row["rows"], row["run"] or "")
                 for row in rows_in(self._out, SOURCES, files)
             }
         return self._known[day]
@@ -116,7 +116,7 @@ class Sources:
                 found |= self.names(table, day) - (set() if is_anew else self.known(day).keys())
         return {name for name in self.look(found) if is_anew or not self._is_copy(name)}
 
-    def look(self, names: Iterable[str]) -> dict[str, Source]:
+    def look(self, names: Iterable[str]) -> dict[str, SourceFile]:
         """Return the footers of files, by name; a file that has vanished is left out."""
         names = sorted(names)
         missing = [name for name in names if name not in self._looked]
@@ -124,16 +124,16 @@ class Sources:
             self._looked |= {source.name: source for source in pool.map(self._look, missing) if source is not None}
         return {name: self._looked[name] for name in names if name in self._looked}
 
-    def of_day(self, table: str, day: str) -> dict[str, Source]:
+    def of_day(self, table: str, day: str) -> dict[str, SourceFile]:
         """Return all files of a day, with what is known of them."""
         known = self.known(day)
-        return {name: self._looked.get(name) or known.get(name) or Source(name) for name in self.names(table, day)}
+        return {name: self._looked.get(name) or known.get(name) or SourceFile(name) for name in self.names(table, day)}
 
     def stamps(self) -> dict[str, dict[str, str]]:
         """Return the stamps of the days whose stamps are certain to change with their next change."""
         return {table: {day: stamp for day, stamp in days.items() if stamp} for table, days in self.days.items()}
 
-    def _look(self, name: str) -> Source | None:
+    def _look(self, name: str) -> SourceFile | None:
         try:
             return look_at(self._history.store, name)
         except FileNotFoundError:
@@ -141,7 +141,7 @@ class Sources:
             return None
         except Exception as error:
             # A bad file must not stop the others.
-            return Source(name, why=_sentence_of(error))
+            return SourceFile(name, why=_sentence_of(error))
 
     def _is_copy(self, name: str) -> bool:
         """Return whether all rows of a file are those of files that are known."""
@@ -155,7 +155,7 @@ def _cannot_be_read(history: Folder, error: Exception) -> str:
     return f"{history.label} cannot be read: {reason_of(error)}"
 
 
-def look_at(store: Store, name: str) -> Source:
+def look_at(store: Store, name: str) -> SourceFile:
     """Read the footer of a file; raises if it cannot be read."""
     with pq.ParquetFile(store.open(name)) as file:
         why = odd_column(name, {field.name: field.type for field in file.schema_arrow})
@@ -166,7 +166,7 @@ def look_at(store: Store, name: str) -> Source:
         replaces = replaced_by(file.metadata.metadata)
         first_ms = min((first for first, _ in spans), default=None)
         last_ms = max((last for _, last in spans), default=None)
-        return Source(name, first_ms, last_ms, file.metadata.num_rows, "", replaces, why)
+        return SourceFile(name, first_ms, last_ms, file.metadata.num_rows, "", replaces, why)
 
 
 def spans_in(footer: pq.FileMetaData, column: str) -> list[tuple[int, int]]:

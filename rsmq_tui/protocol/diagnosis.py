@@ -38,7 +38,7 @@ class Need(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class NeededCommand:
     """One command with its arguments."""
 
     need: Need
@@ -55,7 +55,7 @@ class Command:
         return self.need is Need.CHANGE
 
 
-def commands_for(ns: str, queue: str | None) -> tuple[Command, ...]:
+def commands_for(ns: str, queue: str | None) -> tuple[NeededCommand, ...]:
     """Return the commands that are needed on a namespace: reads of ``queue`` if given, changes of no real queue."""
     keys = Keys(ns)
     zset, attributes = keys.messages(queue or _NOBODYS), keys.attributes(queue or _NOBODYS)
@@ -99,14 +99,14 @@ def commands_for(ns: str, queue: str | None) -> tuple[Command, ...]:
             ("DEL", made),
         ),
     }
-    return tuple(Command(need, words) for need, commands in needed.items() for words in commands)
+    return tuple(NeededCommand(need, words) for need, commands in needed.items() for words in commands)
 
 
 _AT_CONNECTING = {"tls": "tls", "noauth": "auth", "password": "auth"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ConnectStep:
     """A step of connecting to a server: its result, or why it failed; a step that failed is the last.
 
     ``name`` is one of dns, tcp, socket, route, tls, auth and redis.
@@ -125,8 +125,8 @@ class Permissions:
     """
 
     user: str | None
-    allowed: tuple[Command, ...]
-    refused: tuple[tuple[Command, Failure], ...]
+    allowed: tuple[NeededCommand, ...]
+    refused: tuple[tuple[NeededCommand, Failure], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Diagnosis:
         self._pool = pool_async(self._address, ns, timeout_s=timeout_s)
         self._connection: Any = None
 
-    async def approach(self) -> AsyncIterator[Step]:
+    async def approach(self) -> AsyncIterator[ConnectStep]:
         """Connect, and yield each step as it is done, up to the one that failed."""
         options = self._pool.connection_kwargs
         if "path" in options:
@@ -225,15 +225,15 @@ class Diagnosis:
             await self._connection.disconnect(nowait=True)
         await self._pool.aclose()
 
-    async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> Step:
+    async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> ConnectStep:
         try:
             async with asyncio.timeout(self._timeout_s):
                 result = await attempt()
         except (OSError, TimeoutError) as error:
-            return Step(name, what, failure_of(error))
-        return Step(name, result or what)
+            return ConnectStep(name, what, failure_of(error))
+        return ConnectStep(name, result or what)
 
-    async def _entered(self) -> AsyncIterator[Step]:
+    async def _entered(self) -> AsyncIterator[ConnectStep]:
         """Connect as every client here does, and yield the steps of that."""
         pool = self._pool
         connection: Any = pool.connection_class(**pool.connection_kwargs)
@@ -254,13 +254,13 @@ class Diagnosis:
                 failure = Failure("tls", *reason)
             # An ExplainedError comes from the search for the server.
             otherwise = "route" if isinstance(error, ExplainedError) else "redis"
-            yield Step(_AT_CONNECTING.get(failure.kind, otherwise), self.label, failure)
+            yield ConnectStep(_AT_CONNECTING.get(failure.kind, otherwise), self.label, failure)
             return
         if encrypted := _encryption(self._connection):
-            yield Step("tls", encrypted)
+            yield ConnectStep("tls", encrypted)
         user = await self._user()
-        yield Step("auth", "as an unnamed user" if user is None else f"as user {user}")
-        yield Step("redis", "answers")
+        yield ConnectStep("auth", "as an unnamed user" if user is None else f"as user {user}")
+        yield ConnectStep("redis", "answers")
 
     async def _user(self) -> str | None:
         (user,) = await self._ask(("ACL", "WHOAMI"))
@@ -269,7 +269,9 @@ class Diagnosis:
         given = self._pool.connection_kwargs.get("username")
         return None if given is None else str(given)
 
-    async def _judged_in_transaction(self, commands: Sequence[Command]) -> list[tuple[Command, Failure | None]] | None:
+    async def _judged_in_transaction(
+        self, commands: Sequence[NeededCommand]
+    ) -> list[tuple[NeededCommand, Failure | None]] | None:
         """Queue the commands in a transaction and discard it; None if that is not possible."""
         # One by one: if MULTI is refused, the commands after it would be executed.
         (begun,) = await self._ask(("MULTI",))
@@ -291,8 +293,8 @@ class Diagnosis:
                 await self._connection.disconnect(nowait=True)
 
     async def _judged_by_dry_run(
-        self, user: str, commands: Sequence[Command]
-    ) -> list[tuple[Command, Failure | None]] | None:
+        self, user: str, commands: Sequence[NeededCommand]
+    ) -> list[tuple[NeededCommand, Failure | None]] | None:
         replies = await self._ask(*(("ACL", "DRYRUN", user, *command.words) for command in commands))
         if any(isinstance(reply, Exception) for reply in replies):
             return None

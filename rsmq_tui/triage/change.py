@@ -261,7 +261,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ChangeReport:
     """The result of a change.
 
     ``change`` is its number in the journal, None if it is not there. ``stopped`` says why it ended early, None if it

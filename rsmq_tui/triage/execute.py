@@ -14,7 +14,7 @@ from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
 from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, Report, State, Step, Tally
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, ChangeReport, Entry, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain, explained, no_queue
 from rsmq_tui.triage.journal import DamagedError, Journal
 from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
@@ -475,7 +475,7 @@ class Run:
 
     def __init__(self, preview: Preview, steps: _Steps, finished: _Finished) -> None:
         self.preview = preview
-        self.report: Report | None = None
+        self.report: ChangeReport | None = None
         self._steps, self._finished = steps, finished
         self._runner: ChangeRunner | None = None
         self._cancelled = False
@@ -508,9 +508,9 @@ class Run:
             runner.leave()
         action = preview.action
         change = runner.change if runner.is_kept else None
-        self.report = Report(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
+        self.report = ChangeReport(action.name, action.past, action.queue, runner.tally, change, runner.stopped)
 
-    async def to_end(self) -> Report:
+    async def to_end(self) -> ChangeReport:
         """Run to the end, and return the report."""
         async for _ in self:
             pass

@@ -29,7 +29,7 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueFields
-from rsmq_tui.protocol.rsmq.edits import Comparison, Condition
+from rsmq_tui.protocol.rsmq.edits import Comparison, EditCondition
 from rsmq_tui.protocol.rsmq.operations import Messages
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.errors import TriageError
@@ -147,7 +147,7 @@ class Guard:
     """
 
     sentence: str
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[EditCondition, ...] | None = None
     ages: Predicate | None = None
     _matches: Predicate | None = None
 
@@ -185,13 +185,13 @@ def still_matching(wanted: Filter) -> Guard:
     )
 
 
-def _condition(term: Term, poison_rc: int) -> Condition:
+def _condition(term: Term, poison_rc: int) -> EditCondition:
     """Return the condition for a term on state, rc or due; raises ValueError for any other."""
     match term:
         case Term(
             field="rc" | "due" as field, operator="=" | "!=" | "<" | "<=" | ">" | ">=" as operator, value=int(value)
         ):
-            return Condition(((Comparison(field, operator, value),),), term.inverted)
+            return EditCondition(((Comparison(field, operator, value),),), term.inverted)
         case Term(field="state", value=tuple(states)):
             groups = {
                 "ready": (_READY,),
@@ -200,7 +200,7 @@ def _condition(term: Term, poison_rc: int) -> Condition:
                 "delayed": (_HIDDEN, Comparison("rc", "=", 0)),
                 "poison": (Comparison("rc", ">=", poison_rc),),
             }
-            return Condition(tuple(groups[state] for state in states if state in groups), term.inverted)
+            return EditCondition(tuple(groups[state] for state in states if state in groups), term.inverted)
     raise ValueError(f"no condition on {term.field}")
 
 

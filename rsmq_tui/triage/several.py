@@ -12,7 +12,7 @@ from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
-from rsmq_tui.triage.change import Report, Tally
+from rsmq_tui.triage.change import ChangeReport, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import Run
 from rsmq_tui.triage.export import Exported
@@ -177,10 +177,10 @@ def _as_one(found: Sequence[tuple[ChangeService, Preview]], refusals: Iterable[T
 
 
 @dataclass(frozen=True, slots=True)
-class SeveralReport(Report):
+class SeveralReport(ChangeReport):
     """The reports of several changes as one: ``change`` is the number of the last of them."""
 
-    reports: tuple[tuple[ChangeService, Report], ...] = ()
+    reports: tuple[tuple[ChangeService, ChangeReport], ...] = ()
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class SeveralRun:
             self._run.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Tally]:
-        reports: list[tuple[ChangeService, Report]] = []
+        reports: list[tuple[ChangeService, ChangeReport]] = []
         stopped: str | None = None
         try:
             while self._parts and stopped is None:

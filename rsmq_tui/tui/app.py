@@ -671,7 +671,7 @@ class RsmqApp(App[None]):
                 self._start_tour()
             self._record_events(snapshot, server)
             self._apply_alerts(snapshot, server)
-            if not is_recovered and snapshot.link.failure is None:
+            if not is_recovered and snapshot.connection.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(server, snapshot.server)
 

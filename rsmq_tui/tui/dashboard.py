@@ -353,7 +353,7 @@ class Dashboard:
             queues = (queue for queue in self.snapshot.queues if queue.name == link.queue)
             place = next((queue.place for queue in queues if queue.place in wanted), None)
             if place is None:
-                is_known = all(self.snapshot.part(each).link.fresh_at_s is not None for each in wanted)
+                is_known = all(self.snapshot.part(each).connection.fresh_at_s is not None for each in wanted)
                 return is_known, f"there is no queue {printable(link.queue, 60)} here" if is_known else ""
             self.navigation.open_queue(link.queue, place)
         if link.filter:

@@ -320,7 +320,7 @@ class DashboardScreen(Screen[None]):
         """Dim the numbers while they are stale, as the status line says it."""
         snapshot = self.snapshot
         if snapshot is not None:
-            self.set_class(snapshot.link.fresh_at_s is not None and is_stale(snapshot, self.dashboard), "-stale")
+            self.set_class(snapshot.connection.fresh_at_s is not None and is_stale(snapshot, self.dashboard), "-stale")
 
     def _place_pane(self) -> None:
         pane = self.query_one_optional(Pane)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsmq_tui.monitor import Snapshot, Source
-from rsmq_tui.monitor.model import Changes, QueueState
+from rsmq_tui.monitor.model import ChangedStates, QueueState
 from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.tracking.trend import Trend
 
@@ -314,4 +314,4 @@ def _applied(last: Snapshot, news: _News) -> Snapshot:
         for index, state in zip(news.indexes, news.states, strict=True):
             states[index] = state
         queues = tuple(states)
-    return replace(news.snapshot, trend=last.trend, queues=queues, changes=Changes(last.queues, news.indexes))
+    return replace(news.snapshot, trend=last.trend, queues=queues, changes=ChangedStates(last.queues, news.indexes))

@@ -37,7 +37,7 @@ def _events(poller: RsmqPoller) -> _Take:
     queues, link = QueueDetector(server, NS, poller.thresholds), ServerDetector(server)
 
     def take(snapshot: Snapshot) -> None:
-        link.observe("", snapshot.link.failure, snapshot.at_ms)
+        link.observe("", snapshot.connection.failure, snapshot.at_ms)
         queues.observe(snapshot)
 
     return take
@@ -90,7 +90,7 @@ def _with(
                 take(snapshot)
             taken_s = time.process_time() - spent_s
             if len(snapshot.queues) != len(backlog.names):
-                raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
+                raise RuntimeError(f"the poll failed: {snapshot.connection.failure}")
             return taken_s * 1000
 
         def ours() -> Sample:

@@ -43,8 +43,8 @@ def _against_rsmq(run: Run) -> Measured:
             started_s = time.perf_counter()
             snapshot = await poller.poll()
             taken_s = time.perf_counter() - started_s
-            if snapshot.link.failure is not None or len(snapshot.queues) != count:
-                raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
+            if snapshot.connection.failure is not None or len(snapshot.queues) != count:
+                raise RuntimeError(f"the poll failed: {snapshot.connection.failure}")
             return taken_s * 1000
 
         def ours() -> Sample:

@@ -43,7 +43,7 @@ async def _first_poll(url: str, kept: Memory | None) -> float:
     snapshot = await poller.poll()
     taken_s = time.perf_counter() - started_s
     await poller.reader.aclose()
-    assert snapshot.link.failure is None, snapshot.link.failure
+    assert snapshot.connection.failure is None, snapshot.connection.failure
     assert (len(snapshot.trend.times_ms) > 1) is (kept is not None)
     return taken_s * 1000
 
@@ -85,7 +85,7 @@ def _polls(run: Run) -> Measured:
         async def polled(*, writes: bool) -> float:
             spent_s = time.process_time()
             for _ in range(run.size(_POLLS, 2)):
-                assert (await poller.poll()).link.failure is None
+                assert (await poller.poll()).connection.failure is None
             if writes:
                 await asyncio.to_thread(kept.save, poller._tracker.moment())
                 assert kept.problem is None

@@ -48,8 +48,8 @@ class _Scene:
         started_s = time.perf_counter()
         snapshot = await self.poller.poll()
         taken_s = time.perf_counter() - started_s
-        if snapshot.link.failure is not None or len(snapshot.queues) != len(self.backlog.names):
-            raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
+        if snapshot.connection.failure is not None or len(snapshot.queues) != len(self.backlog.names):
+            raise RuntimeError(f"the poll failed: {snapshot.connection.failure}")
         return taken_s * 1000
 
 

@@ -70,8 +70,8 @@ def _recorded(run: Run, count: int) -> tuple[Measured, tuple[float, float]]:
                     recorder.add(snapshot)
                     taken += 1
                 wall_s += time.perf_counter() - started_s
-                if snapshot.link.failure is not None:
-                    raise RuntimeError(f"the poll failed: {snapshot.link.failure}")
+                if snapshot.connection.failure is not None:
+                    raise RuntimeError(f"the poll failed: {snapshot.connection.failure}")
                 # What the queues do is in neither figure: this thread's time, while the recorder goes on in its own.
                 before_s = time.thread_time()
                 backlog.change(_CHANGED_SHARE / 2)

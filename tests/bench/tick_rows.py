@@ -35,7 +35,7 @@ def _tick(run: Run, count: int, changed: float) -> Measured:
         async def poll_alone() -> float:
             spent_s = time.process_time()
             snapshot = await poller.poll()
-            assert snapshot.link.failure is None
+            assert snapshot.connection.failure is None
             return (time.process_time() - spent_s) * 1000
 
         with Terminal("tests.bench.peers.our_ticks", server.url, channel=True) as terminal:

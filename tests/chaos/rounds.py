@@ -23,7 +23,7 @@ from rsmq_tui.protocol.lists.edits import EDIT_LISTS
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.protocol.rsmq.edits import EDIT_FIELDS, EDIT_LOOSE, EDIT_MESSAGES
 from rsmq_tui.triage import actions, execute, journal
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
@@ -412,7 +412,7 @@ class Round:
         self._trace(f"{operator.name} TOLD {text}")
         self.result.messages[_kind_of_text(how, text)] += 1
 
-    def _check_report(self, ask: Ask, report: Report) -> None:
+    def _check_report(self, ask: Ask, report: ChangeReport) -> None:
         tally = report.tally
         if report.stopped is not None or self._is_lossy or ask.unsettled or ask.undoes is not None:
             return

@@ -255,7 +255,7 @@ async def test_a_demo_whose_server_has_ended_says_so_and_what_to_do() -> None:
     # One that is there and cannot be reached is told as any other.
     address = Address("redis://127.0.0.1:1/0", ended=lambda: None)
     poller = RsmqPoller(RsmqReader(address))
-    failure = (await poller.poll()).link.failure
+    failure = (await poller.poll()).connection.failure
     await poller.aclose()
     assert failure is not None
     assert failure.kind == "refused"

@@ -165,7 +165,7 @@ def test_a_server_that_is_gone_and_back_is_told_once(overview: PlainOverview) ->
 
 
 def test_a_server_that_is_gone_from_the_start_shows_its_queues_later(overview: PlainOverview) -> None:
-    assert at(overview.observe(Snapshot(0, SERVER, "rsmq", link=polled(failure=_FAILURE).link))) != []
+    assert at(overview.observe(Snapshot(0, SERVER, "rsmq", connection=polled(failure=_FAILURE).connection))) != []
     lines = overview.observe(polled(state("orders"), s=5))
     assert lines[-2:] == [
         f"{SERVER}, namespace rsmq: 1 queue, none in trouble",

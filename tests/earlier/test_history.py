@@ -39,7 +39,7 @@ def test_a_moment_is_replayed_as_it_was(history: Path, at_ms: str) -> None:
     names = shown["queues"][0].keys()
     assert [{name: getattr(queue, name) for name in names} for queue in snapshot.queues] == shown["queues"]
     parts = snapshot.parts or (snapshot,)
-    assert sorted(part.place for part in parts if part.link.failure is not None) == shown["down"]
+    assert sorted(part.place for part in parts if part.connection.failure is not None) == shown["down"]
 
 
 def test_it_plays_to_its_end(history: Path) -> None:

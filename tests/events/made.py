@@ -3,7 +3,7 @@
 from typing import Any
 
 from rsmq_tui.events.model import Event, EventKind, Severity
-from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Verdict
+from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Verdict
 from rsmq_tui.protocol import Failure
 
 NOON_MS = 1_795_000_000_000
@@ -24,9 +24,9 @@ def polled(
     *queues: QueueState, s: float = 0, failure: Failure | None = None, ns: str = "rsmq", **values: Any
 ) -> Snapshot:
     """The snapshot of a poll so many seconds after noon."""
-    link = Link(failure, fresh_at_s=1.0)
+    link = Connection(failure, fresh_at_s=1.0)
     at_ms = NOON_MS + round(s * 1000)
-    return Snapshot(at_ms, SERVER, ns, tuple(sorted(queues, key=lambda queue: queue.name)), link=link, **values)
+    return Snapshot(at_ms, SERVER, ns, tuple(sorted(queues, key=lambda queue: queue.name)), connection=link, **values)
 
 
 def event(number: int = 0, queue: str | None = "orders", **values: Any) -> Event:

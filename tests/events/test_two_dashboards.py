@@ -11,7 +11,7 @@ import pytest
 from rsmq_tui import sqlite_file
 from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import EventRecorder
-from rsmq_tui.monitor import Link, Snapshot, Thresholds
+from rsmq_tui.monitor import Connection, Snapshot, Thresholds
 from rsmq_tui.protocol import Failure
 from tests.events.made import SERVER, polled, state
 from tests.events.test_recorder import STILL, recording, until, written
@@ -30,7 +30,9 @@ class Watching:
     def poll(self, flow: Flow, *, after_s: float = 5) -> None:
         """Poll, and wait until that is written."""
         states = self.watched.poll({"q": flow.row()}, after_s=after_s)
-        snapshot = Snapshot(self.watched.at_ms, SERVER, "rsmq", tuple(states.values()), link=Link(None, 1.0))
+        snapshot = Snapshot(
+            self.watched.at_ms, SERVER, "rsmq", tuple(states.values()), connection=Connection(None, 1.0)
+        )
         self.recorder.observe(snapshot, self)  # type: ignore[arg-type]
         until(lambda: not self.recorder._work)
 
@@ -115,7 +117,7 @@ def test_two_whose_clocks_disagree_tell_of_a_server_that_never_answered(tmp_path
         for ahead_s in (0, 3_600):
             wall_s = 1_795_000_000 + ahead_s
             recorder = stack.enter_context(recording(tmp_path, wall_s=lambda wall_s=wall_s: wall_s))
-            never = Snapshot(0, SERVER, "rsmq", link=Link(lost.link.failure, None))
+            never = Snapshot(0, SERVER, "rsmq", connection=Connection(lost.connection.failure, None))
             for _ in range(3):
                 recorder.observe(never, STILL)
             until(lambda recorder=recorder: not recorder._work and recorder.recent)  # type: ignore[misc]

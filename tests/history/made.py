@@ -12,7 +12,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.writer import Settings, Writer
-from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Verdict
+from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Verdict
 from rsmq_tui.protocol import Failure, RawMessage
 
 DAY_MS = 86_400_000
@@ -36,13 +36,13 @@ def state(name: str = "orders", **fields: Any) -> QueueState:
 
 def polled(*queues: QueueState, at_ms: int = NOON_MS, place: str = "prod") -> Snapshot:
     """A poll that went well."""
-    return Snapshot(at_ms, PLACE.server, PLACE.ns, queues, link=Link(None, 1.0, None), place=place)
+    return Snapshot(at_ms, PLACE.server, PLACE.ns, queues, connection=Connection(None, 1.0, None), place=place)
 
 
 def failed(sentence: str = "connection refused", place: str = "prod") -> Snapshot:
     """A poll that failed, after one at noon."""
-    link = Link(Failure("refused", sentence, "start it"), 1.0, 2.0)
-    return Snapshot(NOON_MS, PLACE.server, PLACE.ns, (state(),), link=link, place=place)
+    link = Connection(Failure("refused", sentence, "start it"), 1.0, 2.0)
+    return Snapshot(NOON_MS, PLACE.server, PLACE.ns, (state(),), connection=link, place=place)
 
 
 class Hand:

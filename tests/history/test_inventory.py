@@ -6,7 +6,7 @@ from typing import Any
 from redis import Redis
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.recorder import Inventory, Recorder
+from rsmq_tui.history.recorder import InventoryTaker, Recorder
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqReader
 from tests.history.made import NOON_MS, rows_of
 from tests.protocol.keyspace import everything
@@ -17,7 +17,7 @@ async def inventory(out: Path, url: str, *queues: str, **settings: Any) -> tuple
     recorder = Recorder(out, state=out)
     recorder.start()
     reader = RsmqReader(url)
-    taken = Inventory(reader, Place("prod", reader.label, "rsmq"), recorder, **settings)
+    taken = InventoryTaker(reader, Place("prod", reader.label, "rsmq"), recorder, **settings)
     try:
         await taken.take(queues)
     finally:

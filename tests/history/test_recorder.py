@@ -17,7 +17,7 @@ from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.recorder import Pace, Recorder, RecordingTotals, Watched, record
+from rsmq_tui.history.recorder import Pace, RecordedPlace, Recorder, RecordingTotals, record
 from rsmq_tui.history.writer import Settings
 from rsmq_tui.monitor import RsmqPoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
@@ -54,7 +54,7 @@ async def recording(out: Path, *urls: str, ns: str = "rsmq") -> AsyncIterator[Re
     for number, url in enumerate(urls):
         reader = RsmqReader(url, ns, timeout_s=1)
         place = Place(f"s{number}", reader.label, ns)
-        watched.append(Watched(place, RsmqPoller(reader), RsmqReader(url, ns)))
+        watched.append(RecordedPlace(place, RsmqPoller(reader), RsmqReader(url, ns)))
     stop = asyncio.Event()
     task = asyncio.create_task(record(watched, recorder, Pace(0.01), stop))
     try:

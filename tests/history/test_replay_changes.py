@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.history.names import Place
-from rsmq_tui.history.replay.polls import Change
+from rsmq_tui.history.replay.polls import VerdictChange
 from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.monitor.incidents import Expected
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, said
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 HOUR_MS = 3_600_000
 
 
-def walk(replay: Replay, direction: int, name: str = "orders", place: Place = PLACE) -> list[Change]:
+def walk(replay: Replay, direction: int, name: str = "orders", place: Place = PLACE) -> list[VerdictChange]:
     found = []
     while changes := replay.go_to_change(direction, (place, name)):
         found += changes
@@ -39,11 +39,11 @@ def test_changes_of_verdicts_and_outages_are_gone_to(tmp_path: Path) -> None:
     tape.seal()
     replay = replay_of(tmp_path, from_ms=NOON_MS)
     expected = [
-        Change(NOON_MS + 2 * STEP_MS, PLACE, "orders", "ok", "growing"),
-        Change(NOON_MS + 4 * STEP_MS, PLACE, "orders", "growing", "stalled"),
-        Change(NOON_MS + 5 * STEP_MS, PLACE, "orders", "stalled", "ok"),
-        Change(NOON_MS + 6 * STEP_MS, PLACE, None, "ok", "down"),
-        Change(NOON_MS + 8 * STEP_MS, PLACE, None, "down", "ok"),
+        VerdictChange(NOON_MS + 2 * STEP_MS, PLACE, "orders", "ok", "growing"),
+        VerdictChange(NOON_MS + 4 * STEP_MS, PLACE, "orders", "growing", "stalled"),
+        VerdictChange(NOON_MS + 5 * STEP_MS, PLACE, "orders", "stalled", "ok"),
+        VerdictChange(NOON_MS + 6 * STEP_MS, PLACE, None, "ok", "down"),
+        VerdictChange(NOON_MS + 8 * STEP_MS, PLACE, None, "down", "ok"),
     ]
 
     assert walk(replay, 1) == expected
@@ -81,7 +81,7 @@ def test_a_new_queue_is_a_change_where_it_is_in_trouble(tmp_path: Path) -> None:
     tape.seal()
 
     assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1, "late") == [
-        Change(NOON_MS + 2 * STEP_MS, PLACE, "late", None, "aged")
+        VerdictChange(NOON_MS + 2 * STEP_MS, PLACE, "late", None, "aged")
     ]
     assert walk(replay_of(tmp_path, from_ms=NOON_MS), 1, "fine") == []
 

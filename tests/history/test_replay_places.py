@@ -117,7 +117,7 @@ def test_where_nothing_is_known_yet_no_place_counts_as_begun(tmp_path: Path) -> 
     first.seal()
     second.seal()
     replay = replay_of(tmp_path, from_ms=NOON_MS + 20 * 3_600_000 - 60_000)
-    assert replay.snapshot.link.failure is not None
+    assert replay.snapshot.connection.failure is not None
     assert replay.step(1)
     assert places(replay) == [("prod", "orders")]
     assert [part.place for part in replay.snapshot.parts] == ["prod"]

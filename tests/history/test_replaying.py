@@ -64,7 +64,7 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     assert [queue.limit and queue.limit.name for queue in shown(replay)] == [q.limit and q.limit.name for q in seen]
     assert [queue.drain_s for queue in shown(replay)] == [pytest.approx(queue.drain_s) for queue in seen]
     assert replay.snapshot.at_ms == replay.position_ms == at_ms
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
 
 
 @pytest.mark.parametrize("poll", [20, 60, 200, 470])
@@ -208,7 +208,7 @@ def test_seeking_is_as_good_as_playing(hour: tuple[Path, Live], start: int, part
     assert sought.position_ms == played.position_ms
     assert shown(sought) == shown(played)
     one, other = sought.snapshot, played.snapshot
-    assert (one.at_ms, one.totals, one.link) == (other.at_ms, other.totals, other.link)
+    assert (one.at_ms, one.totals, one.connection) == (other.at_ms, other.totals, other.connection)
     assert (one.trend.times_ms, list(one.trend.totals)) == (other.trend.times_ms, list(other.trend.totals))
     for name in one.trend.series:
         assert list(one.trend.queue(name)) == list(other.trend.queue(name))
@@ -252,7 +252,7 @@ def test_any_history_seeks_as_it_plays(
     sought = replay_of(live.tape.out, from_ms=played.position_ms)
 
     assert shown(sought) == shown(played)
-    assert (sought.snapshot.link, sought.snapshot.at_ms) == (played.snapshot.link, played.snapshot.at_ms)
+    assert (sought.snapshot.connection, sought.snapshot.at_ms) == (played.snapshot.connection, played.snapshot.at_ms)
 
 
 def test_an_outage_is_old_numbers_and_why_and_never_zeros(tmp_path: Path) -> None:
@@ -269,12 +269,12 @@ def test_an_outage_is_old_numbers_and_why_and_never_zeros(tmp_path: Path) -> Non
     replay = replay_of(tmp_path, from_ms=down_ms + 14 * MINUTE_MS)
 
     # Longer ago than the charts reach: the last numbers are found all the same.
-    link = replay.snapshot.link
+    link = replay.snapshot.connection
     assert link.failure is not None
     assert (link.failure.sentence, link.fresh_at_s) == ("no route to host", (NOON_MS + 19 * STEP_MS) / 1000)
     assert [queue.depth for queue in shown(replay)] == [70]
     replay.seek(up_ms)
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
     # No rate is made across it.
     assert [queue.arrivals_s for queue in shown(replay)] == [None]
     replay.seek(up_ms + 2 * STEP_MS)
@@ -288,8 +288,8 @@ def test_an_outage_from_the_start_knows_nothing(tmp_path: Path) -> None:
     tape.seal()
     snapshot = replay_of(tmp_path).snapshot
 
-    assert (snapshot.queues, snapshot.link.fresh_at_s, snapshot.totals.depth) == ((), None, 0)
-    assert snapshot.link.failure is not None
+    assert (snapshot.queues, snapshot.connection.fresh_at_s, snapshot.totals.depth) == ((), None, 0)
+    assert snapshot.connection.failure is not None
 
 
 def test_a_gap_is_said_and_played_over(tmp_path: Path) -> None:
@@ -301,14 +301,14 @@ def test_a_gap_is_said_and_played_over(tmp_path: Path) -> None:
     tape.seal()
     last_ms = NOON_MS + 29 * STEP_MS
     replay = replay_of(tmp_path, from_ms=last_ms + 20 * MINUTE_MS)
-    failure = replay.snapshot.link.failure
+    failure = replay.snapshot.connection.failure
 
     assert failure is not None
     assert failure.sentence == "nothing was recorded since 12:02:25"
     assert [queue.depth for queue in shown(replay)] == [7]
     replay.play(1_000)
     assert (replay.position_ms, replay.skipped) == (later_ms, RecordedSpan(last_ms, later_ms))
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
     assert replay.step(-1)
     assert (replay.position_ms, replay.skipped) == (last_ms, None)
 
@@ -323,15 +323,15 @@ def test_numbers_are_old_where_a_recorder_was_away_for_some_polls(tmp_path: Path
     before.seal()
     after.seal()
     replay = replay_of(tmp_path, from_ms=killed_ms + 15_000)
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
     replay.play(5_000)
-    link = replay.snapshot.link
+    link = replay.snapshot.connection
     assert link.failure is not None
     assert link.failure.sentence == "nothing was recorded from 12:02:25 to 12:02:50"
     assert link.fresh_at_s == killed_ms / 1000
     assert [queue.depth for queue in shown(replay)] == [29]
     replay.play(5_000)
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
     assert [queue.depth for queue in shown(replay)] == [99]
 
 
@@ -438,7 +438,7 @@ def test_places_are_shown_side_by_side(tmp_path: Path) -> None:
     assert [part.place for part in snapshot.parts] == ["prod", "stage"]
     replay.seek(NOON_MS + 25 * STEP_MS)
     stage = replay.snapshot.part("stage")
-    assert stage.link.failure is not None
+    assert stage.connection.failure is not None
     assert [queue.depth for queue in stage.queues] == [109]
     assert replay.snapshot.notes == ("stage is stale (timed out)",)
 
@@ -482,7 +482,7 @@ def test_slow_recordings_have_rates_too(tmp_path: Path) -> None:
     replay = replay_of(tmp_path, from_ms=NOON_MS + 29 * 15 * MINUTE_MS)
 
     assert [queue.arrivals_s for queue in shown(replay)] == [1.0]
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
 
 
 def test_places_are_called_as_the_dashboard_calls_them() -> None:
@@ -507,7 +507,7 @@ def test_a_moment_of_which_nothing_is_known_shows_nothing_of_another(tmp_path: P
     replay.seek(NOON_MS + 10 * HOUR_MS)
 
     assert shown(replay) == ()
-    assert replay.snapshot.link.failure is not None
+    assert replay.snapshot.connection.failure is not None
     assert [part.place for part in replay.snapshot.parts] == ["prod", "stage"]
 
 
@@ -533,7 +533,7 @@ def test_nothing_is_left_out_where_it_was_recorded_seldom_once(tmp_path: Path) -
         tape.poll(NOON_MS + 100 * MINUTE_MS + poll * STEP_MS, said("ok"))
     tape.seal()
     replay = replay_of(tmp_path, from_ms=NOON_MS + 27 * MINUTE_MS)
-    assert replay.snapshot.link.failure is None
+    assert replay.snapshot.connection.failure is None
     replay.play(1_000)
     assert (replay.position_ms, replay.skipped) == (NOON_MS + 27 * MINUTE_MS + 1_000, None)
 

@@ -13,7 +13,7 @@ from rsmq_tui.cli.main import main
 from rsmq_tui.cli.output import ProgressLine
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.checks import Checked, Limits, Scanned, begun
-from rsmq_tui.monitor.server import Finding, ok
+from rsmq_tui.monitor.server import CheckResult, ok
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import Address
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
@@ -56,7 +56,7 @@ class ToyPlace(places.KindPlace):
     async def check(self, limits: Limits, scanned: Scanned) -> Checked:
         return begun(self.server, self.ns, self.profile.thresholds)
 
-    async def diagnose(self, timeout_s: float) -> AsyncIterator[Finding]:
+    async def diagnose(self, timeout_s: float) -> AsyncIterator[CheckResult]:
         yield ok("toys", "there are toys")
 
 

@@ -11,7 +11,17 @@ from typing import Any, ClassVar
 import redis.asyncio
 from redis.asyncio.connection import ConnectionPool
 
-from rsmq_tui.monitor import Drain, Filter, Link, MessageState, MessageView, Page, PageRequest, QueueState, Snapshot
+from rsmq_tui.monitor import (
+    Connection,
+    Drain,
+    Filter,
+    MessageState,
+    MessageView,
+    Page,
+    PageRequest,
+    QueueState,
+    Snapshot,
+)
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.monitor.filters.search import Progress
 from rsmq_tui.monitor.messages.peek import MessageRow
@@ -245,8 +255,8 @@ class ToyPoller(Polling):
         states = tuple(self._state(queue, rows) for queue, rows in found if rows)
         depth, ready = sum(state.depth or 0 for state in states), sum(state.ready or 0 for state in states)
         totals = Totals(depth, ready, depth - ready, verdicts={Verdict.OK: len(states)})
-        link = Link(None, self._clock(), None)
-        return replace(self._last, at_ms=at_ms, queues=states, totals=totals, link=link, paused=self._paused)
+        link = Connection(None, self._clock(), None)
+        return replace(self._last, at_ms=at_ms, queues=states, totals=totals, connection=link, paused=self._paused)
 
     def _state(self, queue: str, rows: list[MessageRow]) -> QueueState:
         ready = sum(row.state is MessageState.READY for row in rows)

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import RsmqPoller, Thresholds
-from rsmq_tui.monitor.checks import LastSeen, Limit, Limits, check
+from rsmq_tui.monitor.checks import CheckLimit, LastSeen, Limits, check
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.protocol import Rsmq, RsmqReader
@@ -39,7 +39,7 @@ async def test_polls(poller: RsmqPoller, client: Redis) -> None:
     async def poll(number: int) -> None:
         client.hset("rsmq:q1:Q", "totalsent", number)
         snapshot = await poller.poll()
-        assert snapshot.link.failure is None
+        assert snapshot.connection.failure is None
         assert [queue.depth for queue in snapshot.queues].count(0) == QUEUES - 1
 
     assert await cancelled_at_each_turn(poll) > TIMES / 4
@@ -76,7 +76,7 @@ async def test_checks(queues: None, redis_url: str, tmp_path: Path) -> None:
         last_seen = LastSeen(tmp_path, reader.label, reader.ns)
 
         async def look(_: int) -> None:
-            found = await check(reader, Limits(rc=Limit(None, 1)), Thresholds(), last_seen)
+            found = await check(reader, Limits(rc=CheckLimit(None, 1)), Thresholds(), last_seen)
             assert [(problem.kind, problem.queue) for problem in found.problems] == []
 
         assert await cancelled_at_each_turn(look) > TIMES / 4

@@ -11,7 +11,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import RsmqPoller, Thresholds
-from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check, worst
+from rsmq_tui.monitor.checks import Checked, CheckLimit, LastSeen, Limits, Status, check, worst
 from rsmq_tui.protocol import Rsmq, RsmqReader, make_id
 from tests.protocol.responder import Responder
 
@@ -73,13 +73,13 @@ def test_the_worst_status_counts_and_its_number_is_a_plugins() -> None:
 @pytest.mark.parametrize(
     ("limit", "above", "reached"),
     [
-        (Limit(critical=5), [None, None, 5], [None, 5, 5]),
-        (Limit(warning=5), [None, None, 5], [None, 5, 5]),
-        (Limit(4, 5), [None, 4, 5], [4, 5, 5]),
-        (Limit(0, 9), [0, 0, 0], [0, 0, 0]),
+        (CheckLimit(critical=5), [None, None, 5], [None, 5, 5]),
+        (CheckLimit(warning=5), [None, None, 5], [None, 5, 5]),
+        (CheckLimit(4, 5), [None, 4, 5], [4, 5, 5]),
+        (CheckLimit(0, 9), [0, 0, 0], [0, 0, 0]),
     ],
 )
-def test_bounds(limit: Limit, above: list[int | None], reached: list[int | None]) -> None:
+def test_bounds(limit: CheckLimit, above: list[int | None], reached: list[int | None]) -> None:
     for value, beyond, at in zip((4, 5, 6), above, reached, strict=True):
         for found, bound in ((limit.above(value), beyond), (limit.reached(value), at)):
             assert (found and found[1]) == bound
@@ -89,14 +89,20 @@ def test_bounds(limit: Limit, above: list[int | None], reached: list[int | None]
 
 async def test_nothing_is_wrong(checked: Check, rsmq: Rsmq) -> None:
     rsmq.send_messages("orders", ["one", "two"])
-    found = await checked(depth=Limit(2, 2), age_ms=Limit(None, HOUR_MS), rc=Limit(None, 1), stalled_ms=Limit(HOUR_MS))
+    found = await checked(
+        depth=CheckLimit(2, 2), age_ms=CheckLimit(None, HOUR_MS), rc=CheckLimit(None, 1), stalled_ms=CheckLimit(HOUR_MS)
+    )
     assert (found.status, words(found)) == (Status.OK, [])
     assert [queue.name for queue in found.queues] == ["orders"]
 
 
 async def test_depth_is_a_warning_or_critical(checked: Check, rsmq: Rsmq) -> None:
     rsmq.send_messages("orders", ["one", "two", "three"])
-    for limit, status in ((Limit(2, 3), "warning"), (Limit(1, 2), "critical"), (Limit(None, 2), "critical")):
+    for limit, status in (
+        (CheckLimit(2, 3), "warning"),
+        (CheckLimit(1, 2), "critical"),
+        (CheckLimit(None, 2), "critical"),
+    ):
         found = await checked(depth=limit)
         assert words(found) == [(status, "depth", "orders")]
     assert found.problems[0].text == "3 messages stored, more than 2"
@@ -107,8 +113,8 @@ async def test_age_counts_against_its_limit_or_else_the_threshold(checked: Check
     send_old(client, "orders", age_ms=2 * HOUR_MS)
     assert words(await checked()) == [("warning", "aged", "orders")]
     assert words(await checked(thresholds=Thresholds(aged_ms=3 * HOUR_MS))) == []
-    assert words(await checked(age_ms=Limit(None, 3 * HOUR_MS))) == []
-    found = await checked(age_ms=Limit(HOUR_MS, 3 * HOUR_MS))
+    assert words(await checked(age_ms=CheckLimit(None, 3 * HOUR_MS))) == []
+    found = await checked(age_ms=CheckLimit(HOUR_MS, 3 * HOUR_MS))
     assert words(found) == [("warning", "age_ms", "orders")]
     assert found.problems[0].text == "the first ready message has waited 2h 0m, longer than 1h 0m"
 
@@ -117,7 +123,7 @@ async def test_a_broken_queue_is_critical_whatever_the_limits(checked: Check, rs
     client.sadd("rsmq:QUEUES", "gone", "wrong")
     client.set("rsmq:wrong", "no sorted set")
     client.hset("rsmq:wrong:Q", mapping={"vt": 30, "delay": 0, "maxsize": 65536, "created": 1, "modified": 1})
-    for limits in ({}, {"rc": Limit(None, 5), "stalled_ms": Limit(None, 0), "depth": Limit(None, 9)}):
+    for limits in ({}, {"rc": CheckLimit(None, 5), "stalled_ms": CheckLimit(None, 0), "depth": CheckLimit(None, 9)}):
         found = await checked(**limits)
         assert words(found) == [("critical", "broken", "gone"), ("critical", "broken", "wrong")]
 
@@ -158,19 +164,19 @@ async def test_the_rc_limit_looks_at_every_message(checked: Check, rsmq: Rsmq, c
     receive(client, "orders", ids[0], 7)
     receive(client, "orders", ids[-1], 9)
     receive(client, "orders", ids[1200], 3)
-    found = await checked(rc=Limit(3, 8))
+    found = await checked(rc=CheckLimit(3, 8))
     assert words(found) == [("critical", "rc", "orders")]
     assert found.problems[0].text == "1 message received 8 times or more (up to 9)"
     assert found.poison == {"orders": 3}
-    assert words(await checked(rc=Limit(3, 10))) == [("warning", "rc", "orders")]
+    assert words(await checked(rc=CheckLimit(3, 10))) == [("warning", "rc", "orders")]
     # It takes the place of the quick look.
-    assert words(await checked(rc=Limit(None, 10))) == []
+    assert words(await checked(rc=CheckLimit(None, 10))) == []
     assert found.notes == []
 
 
 async def test_a_scan_that_is_cut_says_so(checked: Check, rsmq: Rsmq) -> None:
     rsmq.send_messages("orders", ["x"] * 3000)
-    found = await checked(rc=Limit(None, 5), scan_limit=1000)
+    found = await checked(rc=CheckLimit(None, 5), scan_limit=1000)
     assert found.status is Status.OK
     (note,) = found.notes
     assert note.startswith("orders: 1,")
@@ -179,7 +185,7 @@ async def test_a_scan_that_is_cut_says_so(checked: Check, rsmq: Rsmq) -> None:
 
 async def test_a_scan_of_no_more_than_the_limit_is_whole(checked: Check, rsmq: Rsmq) -> None:
     rsmq.send_messages("orders", ["x"] * 1000)
-    assert (await checked(rc=Limit(None, 5), scan_limit=1000)).notes == []
+    assert (await checked(rc=CheckLimit(None, 5), scan_limit=1000)).notes == []
 
 
 async def test_stalled_takes_two_checks(
@@ -188,7 +194,7 @@ async def test_stalled_takes_two_checks(
     for _ in range(5):
         send_old(client, "orders", age_ms=500_000)
     rsmq.receive_message("orders")
-    limit = Limit(60_000, HOUR_MS)
+    limit = CheckLimit(60_000, HOUR_MS)
     first = await checked(stalled_ms=limit)
     assert words(first) == []
     assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
@@ -220,10 +226,10 @@ async def test_a_check_of_one_queue_keeps_the_clocks_of_the_others(
         for _ in range(2):
             send_old(client, name, age_ms=500_000)
         rsmq.receive_message(name)
-    await checked(stalled_ms=Limit(60_000))
+    await checked(stalled_ms=CheckLimit(60_000))
     await _state_ago(reader, tmp_path, ms=600_000)
-    assert words(await checked("mail", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "mail")]
-    assert words(await checked("orders", stalled_ms=Limit(60_000))) == [("warning", "stalled_ms", "orders")]
+    assert words(await checked("mail", stalled_ms=CheckLimit(60_000))) == [("warning", "stalled_ms", "mail")]
+    assert words(await checked("orders", stalled_ms=CheckLimit(60_000))) == [("warning", "stalled_ms", "orders")]
 
 
 @pytest.mark.parametrize("lost", ["the queue", "its messages", "everything"])
@@ -240,7 +246,7 @@ async def test_new_messages_were_not_ignored_before_they_were_sent(
         rsmq.create_queue("orders", vt=0)
     rsmq.send_messages("orders", ["x"] * 3)
 
-    found = await checked(stalled_ms=Limit(None, 60_000))
+    found = await checked(stalled_ms=CheckLimit(None, 60_000))
 
     assert words(found) == []
     assert found.idle_ms["orders"] < 60_000
@@ -255,7 +261,7 @@ async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_rece
     client.zremrangebyrank("rsmq:orders", 0, -1)
     send_old(client, "orders", age_ms=120_000)
 
-    found = await checked(stalled_ms=Limit(60_000))
+    found = await checked(stalled_ms=CheckLimit(60_000))
 
     assert words(found) == [("warning", "stalled_ms", "orders")]
     assert found.problems[0].text == "1 message ready and none received for 2m 0s"
@@ -263,7 +269,7 @@ async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_rece
 
 async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
-    found = await checked(stalled_ms=Limit(None, 60_000))
+    found = await checked(stalled_ms=CheckLimit(None, 60_000))
     assert ("critical", "stalled_ms", "orders") in words(found)
     assert "none received for 1h 0m" in next(p.text for p in found.problems if p.kind == "stalled_ms")
 
@@ -275,7 +281,7 @@ async def test_a_queue_without_receives_is_stalled_since_it_was_created_at_most(
     seconds, _ = client.time()
     # The older message was moved to it.
     client.hset("rsmq:orders:Q", "created", seconds - 120)
-    found = await checked(stalled_ms=Limit(60_000, 600_000))
+    found = await checked(stalled_ms=CheckLimit(60_000, 600_000))
     (stalled,) = [problem for problem in found.problems if problem.kind == "stalled_ms"]
     assert (stalled.status, stalled.text) == (Status.WARNING, "1 message ready and none received for 2m 0s")
 
@@ -284,17 +290,17 @@ async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
     checked: Check, rsmq: Rsmq, client: Redis, reader: RsmqReader, tmp_path: Path
 ) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
-    await checked(stalled_ms=Limit(3_000, 600_000))
+    await checked(stalled_ms=CheckLimit(3_000, 600_000))
     await _state_ago(reader, tmp_path, ms=5_000)
     # Longer than the lower limit by its own clock, and than the higher one by what the queue itself proves.
-    found = await checked(stalled_ms=Limit(3_000, 600_000))
+    found = await checked(stalled_ms=CheckLimit(3_000, 600_000))
     assert ("critical", "stalled_ms", "orders") in words(found)
 
 
 async def test_a_delay_is_no_stall(checked: Check, rsmq: Rsmq, client: Redis) -> None:
     # Sent an hour ago, but nobody could have received it until a second ago.
     send_old(client, "orders", age_ms=HOUR_MS, due_ms=1_000)
-    assert words(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+    assert words(await checked(stalled_ms=CheckLimit(None, 60_000), age_ms=CheckLimit(None, 2 * HOUR_MS))) == []
 
 
 async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
@@ -302,13 +308,13 @@ async def test_nor_does_one_look_judge_a_queue_that_was_received_from(
 ) -> None:
     send_old(client, "orders", age_ms=HOUR_MS)
     client.hset("rsmq:orders:Q", "totalrecv", 1)
-    assert words(await checked(stalled_ms=Limit(None, 60_000), age_ms=Limit(None, 2 * HOUR_MS))) == []
+    assert words(await checked(stalled_ms=CheckLimit(None, 60_000), age_ms=CheckLimit(None, 2 * HOUR_MS))) == []
 
 
 async def test_a_state_that_cannot_be_kept_is_unknown(reader: RsmqReader, rsmq: Rsmq, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     last_seen = LastSeen(tmp_path / "file" / "check", reader.label, reader.ns)
-    found = await check(reader, Limits(stalled_ms=Limit(None, 1000)), Thresholds(), last_seen)
+    found = await check(reader, Limits(stalled_ms=CheckLimit(None, 1000)), Thresholds(), last_seen)
     assert words(found) == [("unknown", "state", None)]
 
 
@@ -358,7 +364,7 @@ async def test_what_was_found_before_the_time_is_over_stays(
         await asyncio.Event().wait()
 
     monkeypatch.setattr("rsmq_tui.monitor.checks._Check._scan", never)
-    found = await checked(depth=Limit(None, 2), rc=Limit(None, 5), timeout_s=0.3)
+    found = await checked(depth=CheckLimit(None, 2), rc=CheckLimit(None, 5), timeout_s=0.3)
     assert words(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
 
 
@@ -380,7 +386,7 @@ async def test_a_user_who_may_not_read_bodies_fields_is_told(rsmq: Rsmq, client:
         last_seen = LastSeen(tmp_path, reader.label, reader.ns)
         # That scripts are refused is no problem.
         assert words(await check(reader, Limits(), Thresholds(), last_seen)) == []
-        found = await check(reader, Limits(rc=Limit(None, 5)), Thresholds(), last_seen)
+        found = await check(reader, Limits(rc=CheckLimit(None, 5)), Thresholds(), last_seen)
     assert words(found) == [("unknown", "unread", "orders")]
 
 
@@ -388,7 +394,7 @@ async def test_checking_changes_nothing(checked: Check, rsmq: Rsmq, client: Redi
     rsmq.send_messages("orders", ["one", "two"])
     rsmq.receive_message("orders")
     before = {key: client.dump(key) for key in client.scan_iter()}
-    await checked(depth=Limit(1), age_ms=Limit(1), rc=Limit(1), stalled_ms=Limit(1))
+    await checked(depth=CheckLimit(1), age_ms=CheckLimit(1), rc=CheckLimit(1), stalled_ms=CheckLimit(1))
     assert {key: client.dump(key) for key in client.scan_iter()} == before
 
 
@@ -405,6 +411,6 @@ async def test_a_server_that_goes_away_in_between_is_unknown(tmp_path: Path) -> 
                     return super().update(*args)  # type: ignore[arg-type] # as above
 
             last_seen = Stopping(tmp_path, reader.label, reader.ns)
-            limits = Limits(depth=Limit(None, 2), stalled_ms=Limit(None, HOUR_MS))
+            limits = Limits(depth=CheckLimit(None, 2), stalled_ms=CheckLimit(None, HOUR_MS))
             found = await check(reader, limits, Thresholds(), last_seen)
     assert words(found) == [("critical", "depth", "orders"), ("unknown", "unreachable", None)]

@@ -20,17 +20,17 @@ async def test_a_poll_says_so_and_the_next_one_is_made(
     Rsmq(client).create_queue("orders")
     poller = RsmqPoller(RsmqReader(redis_url))
     try:
-        assert (await poller.poll()).link.failure is None
+        assert (await poller.poll()).connection.failure is None
         with monkeypatch.context() as broken:
             broken.setattr("rsmq_tui.monitor.tracking.place_tracker.PlaceTracker.finish", _fail)
             snapshot = await poller.poll()
-        failure = snapshot.link.failure
+        failure = snapshot.connection.failure
         assert failure is not None
         assert failure.kind == "defect"
         assert failure.sentence.startswith("a defect in rsmq-tui: KeyError in monitor")
         assert "secret" not in failure.sentence
         assert [queue.name for queue in snapshot.queues] == ["orders"]
-        assert (await poller.poll()).link.failure is None
+        assert (await poller.poll()).connection.failure is None
     finally:
         await poller.aclose()
 

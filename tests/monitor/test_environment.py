@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.monitor.doctor import Terminal, folder_findings, terminal_findings
-from rsmq_tui.monitor.server import Finding, Level
+from rsmq_tui.monitor.doctor import Terminal, folder_results, terminal_results
+from rsmq_tui.monitor.server import CheckLevel, CheckResult
 
 
 def found(
     *, is_terminal: bool = True, size: tuple[int, int] = (120, 36), encoding: str = "utf-8", **environment: Any
-) -> dict[str, Finding]:
+) -> dict[str, CheckResult]:
     terminal = Terminal(is_terminal, *size, encoding, {"TERM": "xterm-256color", **environment})
-    return {finding.name: finding for finding in terminal_findings(terminal)}
+    return {result.name: result for result in terminal_results(terminal)}
 
 
 def test_a_good_terminal() -> None:
-    assert {finding.level for finding in found(COLORTERM="truecolor").values()} == {Level.OK}
+    assert {result.level for result in found(COLORTERM="truecolor").values()} == {CheckLevel.OK}
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_colours(environment: dict[str, Any], words: str) -> None:
         ("terminal.clipboard", found(TERM="screen-256color")),
     ],
 )
-def test_what_is_a_warning(name: str, terminal: dict[str, Finding]) -> None:
-    assert [each.name for each in terminal.values() if each.level is not Level.OK] == [name]
+def test_what_is_a_warning(name: str, terminal: dict[str, CheckResult]) -> None:
+    assert [each.name for each in terminal.values() if each.level is not CheckLevel.OK] == [name]
     assert terminal[name].hint
 
 
 def test_tmux_is_told_how_to_copy() -> None:
     clipboard = found(TERM="screen-256color", TMUX="/tmp/tmux-0/default,1,0")["terminal.clipboard"]
-    assert (clipboard.level, "set-clipboard on" in clipboard.hint) == (Level.OK, True)
+    assert (clipboard.level, "set-clipboard on" in clipboard.hint) == (CheckLevel.OK, True)
 
 
 def test_hostile_environments_print_harmlessly() -> None:
@@ -65,29 +65,29 @@ def test_hostile_environments_print_harmlessly() -> None:
 
 def test_folders_that_need_not_exist_yet_are_not_made(tmp_path: Path) -> None:
     state, config = tmp_path / "a" / "state", tmp_path / "b" / "config"
-    assert {each.level for each in folder_findings(state, config)} == {Level.OK}
+    assert {each.level for each in folder_results(state, config)} == {CheckLevel.OK}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_state_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for state in (tmp_path / "file", tmp_path / "file" / "state"):
-        levels = {each.name: each.level for each in folder_findings(state, tmp_path)}
-        assert levels == {"folders.state": Level.WARN, "folders.config": Level.OK}
+        levels = {each.name: each.level for each in folder_results(state, tmp_path)}
+        assert levels == {"folders.state": CheckLevel.WARN, "folders.config": CheckLevel.OK}
 
 
 def test_a_state_folder_without_room(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        finding = next(folder_findings(tmp_path, tmp_path))
+        result = next(folder_results(tmp_path, tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert finding.level is Level.WARN
-    assert f"{tmp_path} cannot be written (File too large): changes will be refused" in finding.text
+    assert result.level is CheckLevel.WARN
+    assert f"{tmp_path} cannot be written (File too large): changes will be refused" in result.text
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_configuration_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.R_OK)
-    assert [each.level for each in folder_findings(tmp_path, tmp_path)] == [Level.OK, Level.WARN]
+    assert [each.level for each in folder_results(tmp_path, tmp_path)] == [CheckLevel.OK, CheckLevel.WARN]

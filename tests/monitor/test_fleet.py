@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from rsmq_tui.monitor import Cost, Link, Snapshot, TotalsPoint, Trend, Verdict
+from rsmq_tui.monitor import Connection, Cost, Snapshot, TotalsPoint, Trend, Verdict
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import Failure
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -55,21 +55,21 @@ def test_ages_are_right_though_the_servers_clocks_differ() -> None:
 
 def test_time_goes_on_though_the_server_whose_clock_is_ahead_is_gone() -> None:
     fleet = Fleet(["fast", "slow"])
-    ahead = fleet.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, link=Link(None, 100.0)))
-    fleet.combine(replace(ahead, place="fast", link=Link(DOWN, 100.0, 104.0)))
-    times = [fleet.combine(_poll("slow", 1, link=Link(None, 101.0 + step))).at_ms for step in range(3)]
+    ahead = fleet.combine(_poll("fast", 1, at_ms=START_MS + 3_600_000, connection=Connection(None, 100.0)))
+    fleet.combine(replace(ahead, place="fast", connection=Connection(DOWN, 100.0, 104.0)))
+    times = [fleet.combine(_poll("slow", 1, connection=Connection(None, 101.0 + step))).at_ms for step in range(3)]
     assert [time - ahead.at_ms for time in times] == [1_000, 2_000, 3_000]
-    assert len(fleet.combine(_poll("slow", 1, link=Link(None, 105.0))).trend.totals) == 5
+    assert len(fleet.combine(_poll("slow", 1, connection=Connection(None, 105.0))).trend.totals) == 5
 
 
 def test_time_is_right_after_this_machine_has_slept() -> None:
     fleet, slept_ms = Fleet(["prod", "test"]), 1_800_000
     for step in range(3):
         for place in ("prod", "test"):
-            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, connection=Connection(None, 100.0 + step)))
     # Its monotonic clock stood still.
-    awake = fleet.combine(_poll("prod", 1, at_ms=START_MS + slept_ms, link=Link(None, 103.0)))
-    both = fleet.combine(_poll("test", 1, at_ms=START_MS + slept_ms, link=Link(None, 104.0)))
+    awake = fleet.combine(_poll("prod", 1, at_ms=START_MS + slept_ms, connection=Connection(None, 103.0)))
+    both = fleet.combine(_poll("test", 1, at_ms=START_MS + slept_ms, connection=Connection(None, 104.0)))
 
     assert (awake.at_ms, both.at_ms) == (START_MS + slept_ms, START_MS + slept_ms + 1_000)
     # Charts show a gap.
@@ -80,11 +80,11 @@ def test_the_sums_go_on_after_the_clock_of_a_server_was_set_back() -> None:
     fleet = Fleet(["prod", "test"])
     for step in range(3):
         for place in ("prod", "test"):
-            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+            fleet.combine(_poll(place, 1, at_ms=START_MS + 1_000 * step, connection=Connection(None, 100.0 + step)))
     for step in range(3, 6):
         back_ms = START_MS - 7_200_000 + 1_000 * step
-        both = fleet.combine(_poll("prod", 1, at_ms=back_ms, link=Link(None, 100.0 + step)))
-        both = fleet.combine(_poll("test", 1, at_ms=START_MS + 1_000 * step, link=Link(None, 100.0 + step)))
+        both = fleet.combine(_poll("prod", 1, at_ms=back_ms, connection=Connection(None, 100.0 + step)))
+        both = fleet.combine(_poll("test", 1, at_ms=START_MS + 1_000 * step, connection=Connection(None, 100.0 + step)))
 
     assert both.at_ms == back_ms
     assert [point.at_ms - back_ms for point in both.trend.totals] == [-2_000, -1_000, 0]
@@ -100,8 +100,8 @@ def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None
     fleet = Fleet(["prod", "test"])
     fleet.combine(_poll("prod", 3))
     before = fleet.combine(_poll("test", 4))
-    both = fleet.combine(replace(before.part("prod"), link=Link(DOWN, 900.0, 1001.0)))
-    assert both.link.failure is None
+    both = fleet.combine(replace(before.part("prod"), connection=Connection(DOWN, 900.0, 1001.0)))
+    assert both.connection.failure is None
     assert both.notes == ("prod is stale (the connection was refused)",)
     assert [queue.ready for queue in both.queues] == [3, 4]
     # What it counted is still there, but nobody knows how fast it moves.
@@ -110,35 +110,38 @@ def test_a_server_that_does_not_answer_keeps_its_queues_and_has_a_note() -> None
 
 def test_it_fails_when_every_server_does() -> None:
     fleet = Fleet(["prod", "test"])
-    one = replace(_poll("prod", 3), link=Link(DOWN, 900.0, 1004.0))
+    one = replace(_poll("prod", 3), connection=Connection(DOWN, 900.0, 1004.0))
     fleet.combine(one)
-    both = fleet.combine(replace(_poll("test", 4), link=Link(DOWN, 910.0, 1002.0)))
-    assert both.link == Link(DOWN, 910.0, 1002.0)
-    assert fleet.combine(_poll("test", 5)).link.failure is None
+    both = fleet.combine(replace(_poll("test", 4), connection=Connection(DOWN, 910.0, 1002.0)))
+    assert both.connection == Connection(DOWN, 910.0, 1002.0)
+    assert fleet.combine(_poll("test", 5)).connection.failure is None
 
 
 def test_the_parts_of_a_server_that_is_gone_tell_the_same_of_it() -> None:
     fleet = Fleet(["rsmq", "lists", "other"])
     fleet.combine(_poll("other", 1))
     parts = {
-        place: replace(_poll(place, 1), server="redis://one:6379/0", link=link)
-        for place, link in (("rsmq", Link(DOWN, 900.0, 1004.0)), ("lists", Link(DOWN, 903.0, 1009.0)))
+        place: replace(_poll(place, 1), server="redis://one:6379/0", connection=link)
+        for place, link in (
+            ("rsmq", Connection(DOWN, 900.0, 1004.0)),
+            ("lists", Connection(DOWN, 903.0, 1009.0)),
+        )
     }
     last = fleet.combine(parts["rsmq"])
     # The other part has not been heard of yet.
-    assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
+    assert last.part("rsmq").connection == Connection(DOWN, 900.0, 1004.0)
     last = fleet.combine(parts["lists"])
-    assert last.part("rsmq").link == last.part("lists").link == Link(DOWN, 903.0, 1004.0)
-    assert last.link.failure is None
-    last = fleet.combine(replace(parts["lists"], link=Link(None, 1005.0)))
-    assert last.part("rsmq").link == Link(DOWN, 900.0, 1004.0)
+    assert last.part("rsmq").connection == last.part("lists").connection == Connection(DOWN, 903.0, 1004.0)
+    assert last.connection.failure is None
+    last = fleet.combine(replace(parts["lists"], connection=Connection(None, 1005.0)))
+    assert last.part("rsmq").connection == Connection(DOWN, 900.0, 1004.0)
 
 
 def test_one_that_never_answered_delays_nobody() -> None:
     fleet = Fleet(["prod", "test"])
     first = fleet.combine(_poll("test", 4))
     assert [queue.place for queue in first.queues] == ["test"]
-    assert first.link.failure is None
+    assert first.connection.failure is None
 
 
 def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
@@ -146,7 +149,7 @@ def test_the_past_has_a_point_a_second_however_many_servers_there_are() -> None:
     fleet = Fleet(places)
     for step in range(4):
         for place in places:
-            last = fleet.combine(_poll(place, 1, link=Link(None, 100.0 + step)))
+            last = fleet.combine(_poll(place, 1, connection=Connection(None, 100.0 + step)))
     points = last.trend.totals
     assert [later.at_ms - earlier.at_ms for earlier, later in pairwise(points)] == [1000] * 3
     assert isinstance(points[-1], TotalsPoint)
@@ -160,7 +163,7 @@ def _points(ready: int, *seconds: int, gap_s: int | None = None) -> list[TotalsP
 
 def _restarted(place: str, ready: int, points: list[TotalsPoint], *, ahead_ms: int = 0) -> Snapshot:
     """The first poll after a restart, 200 s after the first point, of a server that remembers these."""
-    poll = _poll(place, ready, at_ms=START_MS + 200_000 + ahead_ms, link=Link(None, 200.0))
+    poll = _poll(place, ready, at_ms=START_MS + 200_000 + ahead_ms, connection=Connection(None, 200.0))
     trend = Trend()
     trend.totals.extend(point._replace(at_ms=point.at_ms + ahead_ms) for point in points)
     trend.add_totals(TotalsPoint(poll.at_ms, ready, 0, None, None, None))
@@ -195,8 +198,10 @@ def test_what_was_polled_before_a_server_answered_stays() -> None:
     fleet = Fleet(["prod", "test"])
     fleet.combine(_restarted("prod", 5, _points(3, 0, 1)))
     for second in (201, 202):
-        fleet.combine(_poll("prod", 5, at_ms=START_MS + second * 1000, link=Link(None, float(second))))
-    late = replace(_restarted("test", 6, _points(4, 0, 1)), at_ms=START_MS + 203_000, link=Link(None, 203.0))
+        fleet.combine(_poll("prod", 5, at_ms=START_MS + second * 1000, connection=Connection(None, float(second))))
+    late = replace(
+        _restarted("test", 6, _points(4, 0, 1)), at_ms=START_MS + 203_000, connection=Connection(None, 203.0)
+    )
     points = fleet.combine(late).trend.totals
 
     assert [point.ready for point in points] == [7, 7, 5, 5, 5, 11]

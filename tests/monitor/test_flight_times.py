@@ -41,7 +41,7 @@ async def _times(poller: RsmqPoller, queue: str) -> FlightTimes | None:
     # The state that a poll returns knows the look of the poll before.
     await poller.poll()
     snapshot = await poller.poll()
-    assert snapshot.link.failure is None
+    assert snapshot.connection.failure is None
     return next(state for state in snapshot.queues if state.name == queue).times_at(snapshot.at_ms)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor.filters.search import GROUPS_MAX, OTHER, GroupingError, Groups
+from rsmq_tui.monitor.filters.search import GROUPS_MAX, OTHER, GroupingError, MessageGroups
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, make_id
 
@@ -39,7 +39,7 @@ def raw(body: bytes | None, *, age_ms: int = 0, size: int | None = None) -> RawM
     ],
 )
 def test_values(body: bytes | None, label: str) -> None:
-    assert Groups("json.type").add(raw(body), AT_MS) == label
+    assert MessageGroups("json.type").add(raw(body), AT_MS) == label
 
 
 @pytest.mark.parametrize(
@@ -61,15 +61,15 @@ def test_values(body: bytes | None, label: str) -> None:
     ],
 )  # fmt: skip
 def test_shapes(body: bytes | None, label: str) -> None:
-    assert Groups("shape").add(raw(body), AT_MS) == label
+    assert MessageGroups("shape").add(raw(body), AT_MS) == label
 
 
 def test_a_body_that_was_not_read() -> None:
-    assert Groups("shape").add(raw(None, size=5), AT_MS) == "(too long)"
+    assert MessageGroups("shape").add(raw(None, size=5), AT_MS) == "(too long)"
 
 
 def test_sums_and_the_oldest() -> None:
-    groups = Groups("json.t")
+    groups = MessageGroups("json.t")
     for body, age_ms in ((b'{"t":"a"}', 5), (b'{"t":"b"}', 70), (b'{"t":"a"}', 90), (b'{"t":"c"}', 1)):
         groups.add(raw(body, age_ms=age_ms), AT_MS)
     first, rest = groups.top(1)
@@ -80,7 +80,7 @@ def test_sums_and_the_oldest() -> None:
 
 
 def test_there_is_an_end_to_groups() -> None:
-    groups = Groups("json.n")
+    groups = MessageGroups("json.n")
     for number in range(GROUPS_MAX + 500):
         groups.add(raw(b'{"n": %d}' % number), AT_MS)
     shown = groups.top(GROUPS_MAX + 10)
@@ -92,7 +92,7 @@ def test_there_is_an_end_to_groups() -> None:
 @pytest.mark.parametrize("by", ["", "type", "json", "jsonx.a", "json.", "json.a b", "json.a=1", "json[x]"])
 def test_what_cannot_be_grouped_by_is_said(by: str) -> None:
     with pytest.raises(GroupingError):
-        Groups(by)
+        MessageGroups(by)
 
 
 @given(
@@ -100,7 +100,7 @@ def test_what_cannot_be_grouped_by_is_said(by: str) -> None:
     st.binary() | st.text().map(lambda t: json.dumps({"a": t}).encode()),
 )
 def test_labels_are_harmless(by: str, body: bytes) -> None:
-    label = Groups(by).add(raw(body), AT_MS)
+    label = MessageGroups(by).add(raw(body), AT_MS)
 
     assert printable(label) == label
     assert len(label) < 400

@@ -165,7 +165,7 @@ async def test_all_of_them_at_once(client: redis.Redis, users: None, redis_url: 
     snapshot = await one_poll(url)
     queues = {queue.name: queue for queue in snapshot.queues}
 
-    assert snapshot.link.failure is None
+    assert snapshot.connection.failure is None
     assert list(queues) == sorted({*HEALTHY, *BROKEN, *READABLE})
     assert tuple(queue for name, queue in queues.items() if name in HEALTHY) == clean.queues
     for name, (_, why, depth) in BROKEN.items():

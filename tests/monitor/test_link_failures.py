@@ -32,12 +32,12 @@ def as_user(url: str, user: str, password: str = "x") -> str:
 
 
 def check(snapshot: Snapshot, kind: str, words: str) -> None:
-    failure = snapshot.link.failure
+    failure = snapshot.connection.failure
     assert failure is not None
     assert failure.kind == kind
     assert words in failure.sentence
     assert failure.hint
-    assert snapshot.link.retry_at_s is not None
+    assert snapshot.connection.retry_at_s is not None
 
 
 async def fails(url: str, kind: str, words: str, *, timeout_s: float = 5.0) -> None:
@@ -45,7 +45,7 @@ async def fails(url: str, kind: str, words: str, *, timeout_s: float = 5.0) -> N
     async with polling(url, timeout_s=timeout_s) as poller:
         snapshot = await poller.poll()
         check(snapshot, kind, words)
-        assert (snapshot.queues, snapshot.at_ms, snapshot.link.fresh_at_s) == ((), 0, None)
+        assert (snapshot.queues, snapshot.at_ms, snapshot.connection.fresh_at_s) == ((), 0, None)
         assert not snapshot.is_empty
         with pytest.raises(PeekError, match=words):
             await poller.peek(PageRequest("q"))
@@ -70,7 +70,7 @@ async def test_a_password_that_is_missing_or_wrong(locked: str) -> None:
 
 async def test_a_password_that_is_right(locked: str) -> None:
     async with polling(as_user(locked, "", "secret")) as poller:
-        assert (await poller.poll()).link.failure is None
+        assert (await poller.poll()).connection.failure is None
 
 
 async def test_a_user_who_may_read_no_key(client: redis.Redis, redis_url: str) -> None:
@@ -102,7 +102,7 @@ async def test_a_user_who_loses_a_permission_and_gets_it_back(client: redis.Redi
 
         check(refused, "noperm", "may not read")
         assert refused.queues == (queue,)
-        assert (await poller.poll()).link.failure is None
+        assert (await poller.poll()).connection.failure is None
 
 
 async def test_a_closed_port() -> None:
@@ -156,7 +156,7 @@ async def test_a_server_that_answers_all_with(line: bytes, kind: str, words: str
 async def test_a_sentence_of_the_servers_can_be_shown() -> None:
     with Responder(b"-ERR \x1b[31m\x07 hostile \xff") as responder:
         async with polling(responder.url) as poller:
-            failure = (await poller.poll()).link.failure
+            failure = (await poller.poll()).connection.failure
             with pytest.raises(PeekError) as words:
                 await poller.peek(PageRequest("q"))
 
@@ -168,7 +168,7 @@ async def test_a_sentence_of_the_servers_can_be_shown() -> None:
 async def test_a_long_sentence_of_the_servers_is_cut() -> None:
     with Responder(b"-ERR " + b"x" * 100_000) as responder:
         async with polling(responder.url) as poller:
-            failure = (await poller.poll()).link.failure
+            failure = (await poller.poll()).connection.failure
 
     assert failure is not None
     assert len(failure.sentence) == 300
@@ -198,7 +198,7 @@ def beside(server: EmbeddedServer, work: Callable[[redis.Redis], object]) -> Ite
 
 
 async def first_failure(poller: RsmqPoller, cause: threading.Thread) -> Snapshot:
-    while (snapshot := await poller.poll()).link.failure is None:
+    while (snapshot := await poller.poll()).connection.failure is None:
         assert cause.is_alive()
     return snapshot
 
@@ -222,7 +222,7 @@ async def test_a_server_that_is_loading_is_waited_for() -> None:
                 snapshot = await first_failure(poller, loading)
                 admin.config_set("key-load-delay", 0)
                 check(snapshot, "loading", "loading its data")
-                while (snapshot := await poller.poll()).link.failure is not None:
+                while (snapshot := await poller.poll()).connection.failure is not None:
                     check(snapshot, "loading", "loading its data")
                 assert [queue.name for queue in snapshot.queues] == ["q"]
 
@@ -240,7 +240,7 @@ async def _check_is_read(poller: RsmqPoller) -> None:
     """Check that the one queue is, with its one message."""
     snapshot = await poller.poll()
     page = await poller.peek(PageRequest("q"))
-    assert snapshot.link.failure is None
+    assert snapshot.connection.failure is None
     assert (snapshot.queues[0].depth, len(page.rows)) == (1, 1)
 
 
@@ -271,7 +271,7 @@ async def test_a_server_that_is_busy_with_a_script() -> None:
                 check(await first_failure(poller, busy), "busy", "busy running a script")
                 admin.script_kill()
                 busy.join()
-                assert (await poller.poll()).link.failure is None
+                assert (await poller.poll()).connection.failure is None
         finally:
             with suppress(redis.ResponseError):
                 admin.script_kill()
@@ -279,9 +279,9 @@ async def test_a_server_that_is_busy_with_a_script() -> None:
 
 async def test_an_outage_may_last_for_days(tmp_path: Path) -> None:
     async with polling(f"unix://{tmp_path}/nothing") as poller:
-        link = (await poller.poll()).link
+        link = (await poller.poll()).connection
         for _ in range(2_000):
-            link = poller.fail(ConnectionError("still nothing"), waited_s=0).link
+            link = poller.fail(ConnectionError("still nothing"), waited_s=0).connection
         assert link.failure is not None
         assert link.retry_at_s is not None
 

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.monitor import Thresholds
-from rsmq_tui.monitor.checks import Checked, LastSeen, Limit, Limits, Status, check_lists, reconcile
+from rsmq_tui.monitor.checks import Checked, CheckLimit, LastSeen, Limits, Status, check_lists, reconcile
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
@@ -58,7 +58,7 @@ def lease(client: Redis, queue: str, *, overdue_ms: int) -> None:
 
 async def test_nothing_is_wrong(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "one", "two")
-    found = await checked(depth=Limit(2, 2), stalled_ms=Limit(HOUR_MS), expired=Limit(0, 0))
+    found = await checked(depth=CheckLimit(2, 2), stalled_ms=CheckLimit(HOUR_MS), expired=CheckLimit(0, 0))
 
     assert (found.status, words(found), found.ns) == (Status.OK, [], LISTS_NS)
     assert [(queue.name, queue.kind) for queue in found.queues] == [("queue:a", "list")]
@@ -68,7 +68,7 @@ async def test_nothing_is_wrong(client: Redis, checked: Check) -> None:
 async def test_depth_counts_what_is_in_processing(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "one", "two")
     client.lpush("queue:a:processing", "three")
-    found = await checked(depth=Limit(2, 5))
+    found = await checked(depth=CheckLimit(2, 5))
 
     assert words(found) == [("warning", "depth", "queue:a")]
     assert found.problems[0].text == "3 items stored, more than 2"
@@ -86,7 +86,7 @@ async def test_leases_that_nobody_brings_back_are_a_warning(client: Redis, check
 async def test_leases_count_against_their_limit(client: Redis, checked: Check) -> None:
     lease(client, "queue:a", overdue_ms=1_000)
     assert words(await checked()) == []
-    found = await checked(expired=Limit(0, 1))
+    found = await checked(expired=CheckLimit(0, 1))
 
     assert words(found) == [("warning", "expired", "queue:a")]
     assert (found.problems[0].value, found.problems[0].limit) == (1, 0)
@@ -96,15 +96,15 @@ async def test_leases_count_against_their_limit(client: Redis, checked: Check) -
 async def test_a_broken_queue_is_critical_whatever_the_limits(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "x")
     client.set("queue:a:leases", "no sorted set")
-    for limits in ({}, {"expired": Limit(0, 0), "stalled_ms": Limit(None, 0), "depth": Limit(None, 9)}):
+    for limits in ({}, {"expired": CheckLimit(0, 0), "stalled_ms": CheckLimit(None, 0), "depth": CheckLimit(None, 9)}):
         assert ("critical", "broken", "queue:a") in words(await checked(**limits))
 
 
 async def test_age_counts_where_items_tell_it(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", json.dumps({"at": now_ms(client) - 2 * HOUR_MS}))
     assert words(await checked(age="at")) == [("warning", "aged", "queue:a")]
-    assert words(await checked(age="at", age_ms=Limit(None, HOUR_MS))) == [("critical", "age_ms", "queue:a")]
-    found = await checked(age_ms=Limit(None, HOUR_MS))
+    assert words(await checked(age="at", age_ms=CheckLimit(None, HOUR_MS))) == [("critical", "age_ms", "queue:a")]
+    found = await checked(age_ms=CheckLimit(None, HOUR_MS))
 
     # What is not known is no age of 0: it is said.
     assert words(found) == []
@@ -113,14 +113,14 @@ async def test_age_counts_where_items_tell_it(client: Redis, checked: Check) -> 
 
 async def test_receive_counts_are_said_to_be_none(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "x")
-    assert (await checked(rc=Limit(None, 5))).notes == [
+    assert (await checked(rc=CheckLimit(None, 5))).notes == [
         "--max-rc does not apply to lists: their items have no receive counts"
     ]
 
 
 async def test_the_same_next_item_is_idle_from_the_first_check_on(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "one", "two")
-    limit = Limit(0, HOUR_MS)
+    limit = CheckLimit(0, HOUR_MS)
     assert (await checked(stalled_ms=limit)).idle_ms == {"queue:a": 0}
     began_ms = now_ms(client)
     client.lpush("queue:a", "three")
@@ -141,7 +141,7 @@ async def test_an_item_is_not_ignored_before_it_was_made(
 ) -> None:
     # The time of an item that is ahead of the server's says nothing.
     client.lpush("queue:a", json.dumps({"at": now_ms(client) - made_ago_ms}))
-    limits = {"age": "at", "age_ms": Limit(None, HOUR_MS), "stalled_ms": Limit(None, HOUR_MS)}
+    limits = {"age": "at", "age_ms": CheckLimit(None, HOUR_MS), "stalled_ms": CheckLimit(None, HOUR_MS)}
     await checked(**limits)
     # As if the first check had been ten minutes ago: the lists were made anew with equal items since.
     reader = ListReader(redis_url, ListNames(), ("queue:*",))
@@ -159,10 +159,10 @@ async def test_an_item_is_not_ignored_before_it_was_made(
 
 async def test_of_equal_items_the_counts_tell(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", *["same"] * 5)
-    await checked(stalled_ms=Limit(1))
+    await checked(stalled_ms=CheckLimit(1))
     client.rpop("queue:a")
 
-    assert (await checked(stalled_ms=Limit(HOUR_MS))).idle_ms == {"queue:a": 0}
+    assert (await checked(stalled_ms=CheckLimit(HOUR_MS))).idle_ms == {"queue:a": 0}
 
 
 async def test_a_pattern_without_lists_is_unknown_but_a_named_list_may_be_empty(checked: Check) -> None:
@@ -175,7 +175,7 @@ async def test_a_pattern_without_lists_is_unknown_but_a_named_list_may_be_empty(
 async def test_only_what_is_asked_for(client: Redis, checked: Check) -> None:
     client.lpush("queue:a", "x", "y")
     client.lpush("queue:b", "x", "y")
-    found = await checked("queue:a", "mail", "queue:empty", depth=Limit(None, 1))
+    found = await checked("queue:a", "mail", "queue:empty", depth=CheckLimit(None, 1))
 
     # An empty list that a pattern means is one that could be there.
     assert words(found) == [("critical", "depth", "queue:a"), ("unknown", "missing", "mail")]

@@ -13,7 +13,7 @@ from rsmq_tui.monitor import MessageState, PageRequest, PeekError, parse_filter
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.list_poller import (
     ListPoller,
-    places_of,
+    item_places_of,
     search_lists,
 )
 from rsmq_tui.monitor.messages.peek import count_states, state_of
@@ -145,7 +145,7 @@ def test_only_where_something_can_match_is_searched() -> None:
         "state:ready state:expired": (),
         "state:delayed": (),
     }.items():
-        assert places_of(parse_filter(text)) == places, text
+        assert item_places_of(parse_filter(text)) == places, text
 
 
 async def test_leases_are_counted_by_when_they_run_out(client: redis.Redis, reader: ListReader) -> None:

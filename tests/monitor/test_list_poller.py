@@ -41,7 +41,7 @@ async def polling(redis_url: str) -> AsyncIterator[Polling]:
 
 
 def names_of(snapshot: Snapshot) -> list[str]:
-    assert snapshot.link.failure is None
+    assert snapshot.connection.failure is None
     return [queue.name for queue in snapshot.queues]
 
 
@@ -262,14 +262,14 @@ class TestAServerThatIsGone:
             assert names_of(await poller.poll()) == ["queue:a"]
         snapshot = await poller.poll()
 
-        assert snapshot.link.failure is not None
-        assert snapshot.link.retry_at_s is not None
+        assert snapshot.connection.failure is not None
+        assert snapshot.connection.retry_at_s is not None
         assert [queue.name for queue in snapshot.queues] == ["queue:a"]
 
     async def test_from_the_start_is_a_failed_link_and_no_error(self, polling: Polling) -> None:
         snapshot = await polling("queue:*", url="redis://127.0.0.1:1").poll()
 
-        assert snapshot.link.failure is not None
+        assert snapshot.connection.failure is not None
         assert snapshot.queues == ()
 
 

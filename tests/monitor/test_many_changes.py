@@ -103,7 +103,7 @@ async def test_every_snapshot_is_that_of_a_full_reading(
         async with aclosing(RsmqReader(redis_url)) as fresh:
             full = await RsmqPoller(fresh).poll()
 
-        assert ours.link.failure is None
+        assert ours.connection.failure is None
         assert [read_in_full(state) for state in ours.queues] == [read_in_full(state) for state in full.queues], step
         assert ours.totals == summed(ours.queues)
         sums = ("depth", "ready", "hidden", "oldest", "oldest_ready_due_ms")

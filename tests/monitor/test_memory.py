@@ -658,7 +658,7 @@ class TestPollers:
         client.acl_setuser("default", enabled=True, nopass=True, commands=["-smembers"])
         try:
             async with aclosing(RsmqPoller(RsmqReader(redis_url), memory_of=memory_of)) as poller:
-                assert (await poller.poll()).link.failure is not None
+                assert (await poller.poll()).connection.failure is not None
                 client.acl_setuser("default", enabled=True, nopass=True, commands=["+smembers"])
                 assert len((await poller.poll()).trend.totals) == 3
         finally:

@@ -24,7 +24,7 @@ async def test_it_waits_the_interval_after_each_poll(
     seen = [await anext(snapshots) for _ in range(4)]
 
     assert timer.waits_s == [1.0] * 3
-    assert [snapshot.link.fresh_at_s for snapshot in seen] == [1000.0, 1001.0, 1002.0, 1003.0]
+    assert [snapshot.connection.fresh_at_s for snapshot in seen] == [1000.0, 1001.0, 1002.0, 1003.0]
 
 
 async def test_the_interval_is_a_setting(reader: RsmqReader, timer: Timer) -> None:
@@ -201,6 +201,6 @@ class TestAnotherNamespace:
             poller.switch("other")
             snapshot = await poller.poll()
 
-        assert (snapshot.ns, snapshot.queues, snapshot.link.fresh_at_s) == ("other", (), None)
-        assert snapshot.link.failure is not None
-        assert snapshot.link.failure.kind == "noperm"
+        assert (snapshot.ns, snapshot.queues, snapshot.connection.fresh_at_s) == ("other", (), None)
+        assert snapshot.connection.failure is not None
+        assert snapshot.connection.failure.kind == "noperm"

@@ -45,7 +45,7 @@ def fill(server: EmbeddedServer, *, sent: int = 3) -> None:
 
 
 def kind(snapshot: Snapshot) -> str | None:
-    return None if snapshot.link.failure is None else snapshot.link.failure.kind
+    return None if snapshot.connection.failure is None else snapshot.connection.failure.kind
 
 
 BACK_OFF_S = [1, 2, 4, 8, 10, 10, 10]
@@ -57,7 +57,7 @@ class TestBackOff:
     ) -> None:
         own_server.stop()
         clock.now_s = 500
-        retries = [(await poller.poll()).link.retry_at_s for _ in BACK_OFF_S]
+        retries = [(await poller.poll()).connection.retry_at_s for _ in BACK_OFF_S]
 
         assert [(retry_at_s or 0) - 500 for retry_at_s in retries] == BACK_OFF_S
 
@@ -77,7 +77,7 @@ class TestBackOff:
             raise TimeoutError
 
         monkeypatch.setattr(poller, "_read", wait_in_vain)
-        retries = [(await poller.poll()).link.retry_at_s for _ in BACK_OFF_S]
+        retries = [(await poller.poll()).connection.retry_at_s for _ in BACK_OFF_S]
 
         ended_s = [1005 + 5 * number for number in range(len(BACK_OFF_S))]
         assert [(retry or 0) - end for retry, end in zip(retries, ended_s, strict=True)] == [1, 1, 1, 3, 5, 5, 5]
@@ -88,7 +88,7 @@ class TestBackOff:
         async with aclosing(poller.snapshots()) as stream:
             for is_up in (True, False, False, False, True, False, False):
                 own_server.start() if is_up else own_server.stop()
-                assert ((await anext(stream)).link.failure is None) == is_up
+                assert ((await anext(stream)).connection.failure is None) == is_up
             await anext(stream)
 
         assert timer.waits_s == [1, 1, 2, 4, 1, 1, 2]
@@ -101,7 +101,7 @@ class TestBackOff:
             poller = RsmqPoller(reader, clock=clock)
             polls = [await poller.poll() for _ in range(4)]
 
-        assert [(snapshot.link.retry_at_s or 0) - clock.now_s for snapshot in polls] == [1, 2, 4, 8]
+        assert [(snapshot.connection.retry_at_s or 0) - clock.now_s for snapshot in polls] == [1, 2, 4, 8]
         assert len(polls[-1].trend.totals) == 0
 
     async def test_is_cut_short_by_a_wake(self, own_server: EmbeddedServer, poller: RsmqPoller, timer: Timer) -> None:
@@ -132,9 +132,9 @@ class TestWhileItIsAway:
             good.totals,
             good.trend,
         )
-        assert stale.link.fresh_at_s == clock.now_s - 42
-        assert stale.link.retry_at_s == clock.now_s + 1
-        assert good.link.failure is None
+        assert stale.connection.fresh_at_s == clock.now_s - 42
+        assert stale.connection.retry_at_s == clock.now_s + 1
+        assert good.connection.failure is None
 
     async def test_every_failure_is_news(self, own_server: EmbeddedServer, poller: RsmqPoller) -> None:
         own_server.stop()
@@ -151,7 +151,7 @@ class TestWhenItComesBack:
         own_server.start()
         back = await poller.poll()
 
-        assert (kind(back), back.link.retry_at_s, back.queues) == (None, None, ())
+        assert (kind(back), back.connection.retry_at_s, back.queues) == (None, None, ())
         fill(own_server, sent=5)
         (queue,) = (await poller.poll()).queues
         assert (queue.depth, queue.arrivals_s) == (5, None)
@@ -190,7 +190,7 @@ class TestWhenItComesBack:
 
             assert (kind(hung), kind(hung_still)) == ("timeout", "timeout")
             assert len(hung_still.queues) == 1
-            while (back := await poller.poll()).link.failure is not None:
+            while (back := await poller.poll()).connection.failure is not None:
                 assert kind(back) == "timeout"
             assert back.queues[0].depth == 3
 
@@ -241,7 +241,7 @@ class TestPaused:
 
         assert (failed.paused, kind(failed) is not None) == (True, True)
         # Nobody will ask again until the pause ends or somebody wakes it.
-        assert failed.link.retry_at_s is None
+        assert failed.connection.retry_at_s is None
         assert (back.paused, kind(back)) == (True, None)
 
     async def test_no_retry_is_made_while_paused(
@@ -256,4 +256,4 @@ class TestPaused:
             assert timer.waits_s == []
             poller.set_paused(False)
 
-            assert (await coming).link.retry_at_s is not None
+            assert (await coming).connection.retry_at_s is not None

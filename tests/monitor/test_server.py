@@ -10,7 +10,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import PeekError, RsmqPoller
 from rsmq_tui.monitor.list_poller import ListPoller
-from rsmq_tui.monitor.server import Finding, Level, server_findings, status_findings
+from rsmq_tui.monitor.server import CheckLevel, CheckResult, server_results, status_results
 from rsmq_tui.protocol import Failure, ListNames, RsmqReader
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
@@ -21,16 +21,16 @@ INFO = {"redis_version": "7.2.4", "role": "master", "maxmemory": "0", "maxmemory
 REFUSED = Failure("noperm", "permission denied", "grant it")
 
 
-def of_info(**fields: str) -> dict[str, Finding]:
-    return {each.name: each for each in server_findings({**INFO, **fields}, "3600 1", NOW_MS)}
+def of_info(**fields: str) -> dict[str, CheckResult]:
+    return {each.name: each for each in server_results({**INFO, **fields}, "3600 1", NOW_MS)}
 
 
 def status_at(at_ms: int, **fields: str) -> ServerStatus:
     return ServerStatus("", at_ms, {**INFO, **fields}, None, (), ())
 
 
-def of_status(status: ServerStatus, earlier: ServerStatus | None = None) -> dict[str, Finding]:
-    found = list(status_findings(status, earlier))
+def of_status(status: ServerStatus, earlier: ServerStatus | None = None) -> dict[str, CheckResult]:
+    found = list(status_results(status, earlier))
     assert len({each.name for each in found}) == len(found)
     assert all((each.text + each.hint).isprintable() for each in found)
     return {each.name: each for each in found}
@@ -42,14 +42,14 @@ async def polled(url: str) -> AsyncIterator[RsmqPoller]:
         yield poller
 
 
-async def found_on(url: str) -> dict[str, Finding]:
+async def found_on(url: str) -> dict[str, CheckResult]:
     async with polled(url) as poller:
         (status,) = await poller.server()
         return of_status(status)
 
 
-async def until_found(url: str, true: Callable[[dict[str, Finding]], bool]) -> dict[str, Finding]:
-    """Read the status again and again, until its findings are as expected."""
+async def until_found(url: str, true: Callable[[dict[str, CheckResult]], bool]) -> dict[str, CheckResult]:
+    """Read the status again and again, until its results are as expected."""
     async with asyncio.timeout(100), polled(url) as poller:
         while True:
             (status,) = await poller.server()
@@ -61,43 +61,44 @@ async def until_found(url: str, true: Callable[[dict[str, Finding]], bool]) -> d
 @pytest.mark.parametrize(
     ("fields", "name", "level", "words"),
     [
-        ({"uptime_in_seconds": "7380"}, "server.kind", Level.OK, "Redis 7.2.4, up for 2h 3m"),
-        ({}, "server.version", Level.WARN, "CVE-2025-49844"),
-        ({"arch_bits": "32"}, "server.arch", Level.WARN, "32-bit"),
-        ({"connected_slaves": "0"}, "server.replicas", Level.OK, "no replica"),
+        ({"uptime_in_seconds": "7380"}, "server.kind", CheckLevel.OK, "Redis 7.2.4, up for 2h 3m"),
+        ({}, "server.version", CheckLevel.WARN, "CVE-2025-49844"),
+        ({"arch_bits": "32"}, "server.arch", CheckLevel.WARN, "32-bit"),
+        ({"connected_slaves": "0"}, "server.replicas", CheckLevel.OK, "no replica"),
         ({"connected_slaves": "1", "master_repl_offset": "5000", "slave0": "ip=h,port=1,state=online,offset=904,lag=1"},
-         "server.replica_0", Level.OK, "replica h:1 online, 4.0 KiB behind, last heard 1 s ago"),
+         "server.replica_0", CheckLevel.OK, "replica h:1 online, 4.0 KiB behind, last heard 1 s ago"),
         ({"connected_slaves": "1", "slave0": "ip=h,port=1,state=online,offset=1,lag=42"},
-         "server.replica_0", Level.WARN, "last heard 42 s ago"),
+         "server.replica_0", CheckLevel.WARN, "last heard 42 s ago"),
         ({"connected_slaves": "1", "slave0": "ip=h,port=1,state=send_bulk,offset=0,lag=0"},
-         "server.replica_0", Level.WARN, "send_bulk"),
-        ({"connected_slaves": "12"}, "server.replicas", Level.OK, "2 more replicas"),
+         "server.replica_0", CheckLevel.WARN, "send_bulk"),
+        ({"connected_slaves": "12"}, "server.replicas", CheckLevel.OK, "2 more replicas"),
         ({"role": "slave", "master_last_io_seconds_ago": "3", "slave_repl_offset": "1", "slave_read_repl_offset": "21"},
-         "server.replication", Level.OK, "3 s ago, 20 B received and not yet applied"),
-        ({"role": "slave", "master_last_io_seconds_ago": "30"}, "server.replication", Level.WARN, "30 s ago"),
+         "server.replication", CheckLevel.OK, "3 s ago, 20 B received and not yet applied"),
+        ({"role": "slave", "master_last_io_seconds_ago": "30"}, "server.replication", CheckLevel.WARN, "30 s ago"),
         ({"role": "slave", "master_sync_in_progress": "1", "master_sync_left_bytes": "2048"},
-         "server.replication", Level.WARN, "2.0 KiB left"),
+         "server.replication", CheckLevel.WARN, "2.0 KiB left"),
         ({"maxmemory": "1000000", "used_memory": "250000", "maxmemory_policy": "volatile-ttl"},
-         "server.memory", Level.OK, "(25%), volatile-ttl evicts only keys that expire"),
+         "server.memory", CheckLevel.OK, "(25%), volatile-ttl evicts only keys that expire"),
         ({"maxmemory": "1000000", "used_memory": "250000", "maxmemory_policy": "allkeys-lfu"},
-         "server.memory", Level.WARN, "including whole queues"),
+         "server.memory", CheckLevel.WARN, "including whole queues"),
         ({"connected_clients": "12", "maxclients": "100", "blocked_clients": "3"},
-         "server.clients", Level.OK, "12 clients of at most 100, 3 blocked"),
-        ({"connected_clients": "95", "maxclients": "100"}, "server.clients", Level.WARN, "more are refused"),
+         "server.clients", CheckLevel.OK, "12 clients of at most 100, 3 blocked"),
+        ({"connected_clients": "95", "maxclients": "100"}, "server.clients", CheckLevel.WARN, "more are refused"),
         ({"connected_clients": "1", "rejected_connections": "7"},
-         "server.clients", Level.OK, "7 connections refused"),
+         "server.clients", CheckLevel.OK, "7 connections refused"),
         ({"instantaneous_ops_per_sec": "1204", "instantaneous_input_kbps": "2.00"},
-         "server.commands", Level.OK, "1,204 commands a second: 2.0 KiB a second in"),
+         "server.commands", CheckLevel.OK, "1,204 commands a second: 2.0 KiB a second in"),
         ({"rdb_last_save_time": str(NOW_MS // 1000 - 180), "rdb_changes_since_last_save": "1"},
-         "server.saved", Level.OK, "3m 0s ago, 1 change since then"),
-        ({"aof_enabled": "1", "aof_last_bgrewrite_status": "err"}, "server.aof_rewrite", Level.WARN, "failed (err)"),
+         "server.saved", CheckLevel.OK, "3m 0s ago, 1 change since then"),
+        ({"aof_enabled": "1", "aof_last_bgrewrite_status": "err"},
+         "server.aof_rewrite", CheckLevel.WARN, "failed (err)"),
     ],
 )  # fmt: skip
-def test_what_a_field_of_info_means(fields: dict[str, str], name: str, level: Level, words: str) -> None:
+def test_what_a_field_of_info_means(fields: dict[str, str], name: str, level: CheckLevel, words: str) -> None:
     found = of_info(**fields)[name]
     assert found.level is level
     assert words in found.text
-    assert bool(found.hint) is (level is Level.WARN)
+    assert bool(found.hint) is (level is CheckLevel.WARN)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +118,20 @@ def test_only_versions_that_are_known_to_be_bad_are_found(fields: dict[str, str]
 def test_evictions_are_told_with_their_rate_and_what_they_may_have_taken() -> None:
     earlier = status_at(NOW_MS, evicted_keys="10")
     kept = of_status(status_at(NOW_MS + 2_000, evicted_keys="30", maxmemory_policy="volatile-lru"), earlier)
-    assert kept["server.evictions"].level is Level.OK
+    assert kept["server.evictions"].level is CheckLevel.OK
     assert kept["server.evictions"].text == "30 keys evicted since the server started, now 10.0 a second"
     lost = of_status(status_at(NOW_MS, evicted_keys="30", maxmemory_policy="allkeys-lru"))["server.evictions"]
-    assert lost.level is Level.WARN
+    assert lost.level is CheckLevel.WARN
     assert lost.text.endswith("since the server started: whole queues may be among them")
-    assert of_status(status_at(NOW_MS, evicted_keys="0"))["server.evictions"].level is Level.OK
+    assert of_status(status_at(NOW_MS, evicted_keys="0"))["server.evictions"].level is CheckLevel.OK
 
 
 def test_parts_that_may_not_be_read_are_sentences() -> None:
     found = of_status(ServerStatus("", NOW_MS, REFUSED, None, REFUSED, REFUSED))
     assert {name: each.level for name, each in found.items()} == {
-        "server.kind": Level.WARN,
-        "server.slow": Level.OK,
-        "server.latency": Level.OK,
+        "server.kind": CheckLevel.WARN,
+        "server.slow": CheckLevel.OK,
+        "server.latency": CheckLevel.OK,
     }
     assert "(INFO)" in found["server.kind"].text
     assert "(SLOWLOG)" in found["server.slow"].text
@@ -170,7 +171,7 @@ async def test_a_server_that_evicts_says_so(client: Redis) -> None:
         for number in range(3_000):
             admin.set(f"key:{number}", "x" * 1_000)
         found = await found_on(server.url)
-    assert found["server.evictions"].level is found["server.memory"].level is Level.WARN
+    assert found["server.evictions"].level is found["server.memory"].level is CheckLevel.WARN
     assert "allkeys-lru evicts keys" in found["server.memory"].text
 
 
@@ -195,7 +196,7 @@ async def test_a_primary_and_its_replica_tell_of_each_other() -> None:
         assert f"127.0.0.1:{replica.port} online" in found["server.replica_0"].text
         theirs = f"redis://127.0.0.1:{replica.port}"
         found = await until_found(theirs, lambda found: "connected to" in found["server.replication"].text)
-        assert found["server.role"].level is Level.WARN
+        assert found["server.role"].level is CheckLevel.WARN
         primary.kill()
         lost = await until_found(theirs, lambda found: "connected to" not in found["server.replication"].text)
         assert "the replica has lost its primary" in lost["server.replication"].text

@@ -70,7 +70,11 @@ async def test_the_snapshot_around_it(
     assert before_ms <= snapshot.at_ms <= now_ms(client)
     assert (snapshot.server, snapshot.ns) == (redis_url, "rsmq")
     assert [queue.name for queue in snapshot.queues] == ["a", "b"]
-    assert (snapshot.link.failure, snapshot.link.fresh_at_s, snapshot.link.retry_at_s) == (None, clock.now_s, None)
+    assert (snapshot.connection.failure, snapshot.connection.fresh_at_s, snapshot.connection.retry_at_s) == (
+        None,
+        clock.now_s,
+        None,
+    )
     assert (snapshot.paused, snapshot.interval_s, snapshot.notes, snapshot.namespaces) == (False, 1.0, (), None)
     assert not snapshot.is_empty
     assert snapshot.totals.verdicts[Verdict.OK] == 2
@@ -138,7 +142,7 @@ async def test_an_index_of_another_type_is_a_note(client: redis.Redis, poller: R
     snapshot = await poller.poll()
 
     assert snapshot.queues == ()
-    assert snapshot.link.failure is None
+    assert snapshot.connection.failure is None
     (note,) = snapshot.notes
     assert note.startswith("rsmq:QUEUES is not a set of names: WRONGTYPE")
 
@@ -231,7 +235,7 @@ class TestServer:
             poller = RsmqPoller(reader, clock=clock)
             for _ in range(40):
                 snapshot = await poller.poll()
-                assert (snapshot.link.failure, snapshot.info, snapshot.memory_limit) == (None, None, None)
+                assert (snapshot.connection.failure, snapshot.info, snapshot.memory_limit) == (None, None, None)
                 clock.now_s += INFO_AGAIN_S / 50
             # One reading of four sections.
             assert [entry["count"] for entry in client.acl_log()] == [4]

@@ -74,7 +74,7 @@ async def poll_often(poller: RsmqPoller) -> None:
     for _ in range(5):
         snapshot = await poller.poll()
         assert len(snapshot.queues) == 4
-        assert snapshot.link.failure is None
+        assert snapshot.connection.failure is None
 
 
 async def look_for_namespaces(poller: RsmqPoller) -> None:

@@ -13,7 +13,7 @@ from rsmq_tui.history.analysis.schema import ROLLUP_1H, RUNS
 from rsmq_tui.history.analysis.tables import Manifest, read_manifest
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
-from rsmq_tui.pipeline.run import Job, Outcome, PipelineRun
+from rsmq_tui.pipeline.run import Job, PipelineRun, RunResult
 from rsmq_tui.pipeline.spark import SQL, Amount
 from rsmq_tui.pipeline.state import Settings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
@@ -90,7 +90,7 @@ class Desk:
         starting: Callable[[], object] = lambda: None,
         stop: Event | None = None,
         **settings: Any,
-    ) -> Outcome:
+    ) -> RunResult:
         """Run the pipeline, once; ``starting`` is called where Spark starts."""
 
         def lend(label: str, amount: Amount) -> Lent:

@@ -16,7 +16,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Address, Failure, Rsmq, Tls, url_of
-from rsmq_tui.protocol.diagnosis import Diagnosis, Need, Step, commands_for
+from rsmq_tui.protocol.diagnosis import ConnectStep, Diagnosis, Need, commands_for
 from rsmq_tui.protocol.status import ServerStatus
 from tests.protocol.responder import Responder
 from tests.servers.real import HOST, free_ports, real_server
@@ -49,7 +49,7 @@ async def diagnosis() -> AsyncIterator[Diagnose]:
         await each.aclose()
 
 
-async def steps_of(diagnosis: Diagnosis) -> list[Step]:
+async def steps_of(diagnosis: Diagnosis) -> list[ConnectStep]:
     return [step async for step in diagnosis.approach()]
 
 

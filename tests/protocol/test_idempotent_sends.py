@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from rsmq_tui.protocol import Rsmq, RsmqError
-from rsmq_tui.protocol.rsmq.client import FencedRsmq, Marked
+from rsmq_tui.protocol.rsmq.client import FencedRsmq, MarkedMessage
 from tests.protocol.keyspace import everything
 
 
@@ -15,8 +15,8 @@ def rsmq(client: redis.Redis) -> FencedRsmq:
     return queues
 
 
-def marked(*numbers: int) -> list[Marked]:
-    return [Marked(b"mark %d" % number, b"body %d" % number) for number in numbers]
+def marked(*numbers: int) -> list[MarkedMessage]:
+    return [MarkedMessage(b"mark %d" % number, b"body %d" % number) for number in numbers]
 
 
 def bodies(rsmq: Rsmq) -> list[bytes]:
@@ -74,7 +74,7 @@ def test_a_refusal_changes_nothing(
 ) -> None:
     before = everything(client)
     with pytest.raises(RsmqError) as refused:
-        rsmq.send_once(queue, [*marked(1), Marked(b"2", body)], fence="f", keep_s=60, delay=delay)
+        rsmq.send_once(queue, [*marked(1), MarkedMessage(b"2", body)], fence="f", keep_s=60, delay=delay)
     assert refused.value.code == code
     assert everything(client) == before
 

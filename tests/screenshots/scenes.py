@@ -18,7 +18,7 @@ from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import FILE_NAME, EventStore
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
-from rsmq_tui.monitor import Link, MessageState, Snapshot, parse_filter
+from rsmq_tui.monitor import Connection, MessageState, Snapshot, parse_filter
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
@@ -234,7 +234,7 @@ async def _picture(scene: Scene, folder: Path) -> str:
 
 async def _poll_again(pilot: Pilot[None], source: Any, clock: FakeClock) -> None:
     """Let the same queues be polled once more, as they are between two steps of a person."""
-    source.play(replace(source.last, link=Link(fresh_at_s=clock.now_s)))
+    source.play(replace(source.last, connection=Connection(fresh_at_s=clock.now_s)))
     await _settle(pilot)
 
 
@@ -281,7 +281,7 @@ async def _live(pilot: Pilot[None], source: Any, clock: FakeClock) -> None:
         state = MessageState.IN_FLIGHT if due_ms > later_ms else MessageState.READY
         now = replace(row, rc=rc, fr_ms=first_ms, due_ms=NOW_MS + due_ms, score=str(NOW_MS + due_ms), state=state)
         source.messages["orders"] = [now, *source.messages["orders"][1:]]
-        source.play(replace(source.last, at_ms=at_ms, link=Link(fresh_at_s=clock.now_s)))
+        source.play(replace(source.last, at_ms=at_ms, connection=Connection(fresh_at_s=clock.now_s)))
         await _settle(pilot)
 
 
@@ -372,8 +372,8 @@ def _watched(server: Server, clock: FakeClock, *, is_named: bool = True) -> Watc
     source = ScriptedSource(clock, place=server.name)
     snapshot = play_history(source, server.queues)
     if server.is_down:
-        link = Link(_DOWN, clock.now_s - 12, clock.now_s + 4)
-        source.play(replace(snapshot, link=link))
+        link = Connection(_DOWN, clock.now_s - 12, clock.now_s + 4)
+        source.play(replace(snapshot, connection=link))
     else:
         source.play(snapshot)
     name, colour = (server.name, server.colour) if is_named else ("", None)

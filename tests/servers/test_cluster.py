@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.cli.demo.server import find_server
 from rsmq_tui.monitor import RsmqPoller
-from rsmq_tui.monitor.server import status_findings
+from rsmq_tui.monitor.server import status_results
 from rsmq_tui.protocol import Address, AsyncRsmq, Node, Rsmq, RsmqReader, connect, connect_async, slot_of, url_of
 from rsmq_tui.protocol.connections.connect import Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
@@ -168,7 +168,7 @@ async def test_a_namespace_without_a_hash_tag_is_told_what_to_do(
     cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
 ) -> None:
     poller = polling("rsmq")
-    failure = (await poller.poll()).link.failure
+    failure = (await poller.poll()).connection.failure
 
     assert failure is not None
     assert failure.kind == "crossslot"
@@ -301,7 +301,7 @@ def _depth_at(replica: RealServer, key: str) -> int:
 async def depth_soon(poller: RsmqPoller, queue: str) -> int | None:
     """The depth that a poll finds, or the next one if that says that the keys have moved."""
     snapshot = await poller.poll()
-    if snapshot.link.failure is not None and snapshot.link.failure.kind == "moved":
+    if snapshot.connection.failure is not None and snapshot.connection.failure.kind == "moved":
         snapshot = await poller.poll()
     return depths(snapshot)[queue]
 
@@ -349,7 +349,7 @@ async def test_a_master_that_steps_down_and_one_that_dies_are_followed(
 
     replica.kill()
     # Until another one takes over it is a failure, which says who does not answer.
-    failure = (await poller.poll()).link.failure
+    failure = (await poller.poll()).connection.failure
     assert failure is not None
     assert failure.sentence in (f"{HOST}:{replica.port}: connection refused", "the server closed the connection")
     wait_until(lambda: first.call("ROLE")[0] == b"master", what="the first to be master again")
@@ -363,5 +363,5 @@ async def test_each_node_tells_its_status(cluster: Cluster) -> None:
         statuses = await poller.server()
     assert {status.node for status in statuses} == {f"{HOST}:{node.port}" for node in cluster.masters}
     for status in statuses:
-        kind, *_ = status_findings(status)
+        kind, *_ = status_results(status)
         assert "cluster, up for" in kind.text

@@ -231,7 +231,7 @@ async def test_commands_that_hang_hold_nothing_else_up(
         assert not any(poll.done() for poll in polls)
         for descriptor in pipes:
             os.write(descriptor, f"{PASSWORD}\n".encode())
-        assert [(await poll).link.failure for poll in polls] == [None] * 3
+        assert [(await poll).connection.failure for poll in polls] == [None] * 3
     finally:
         for poller, descriptor in zip(pollers, pipes, strict=True):
             await poller.aclose()

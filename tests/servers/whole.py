@@ -26,5 +26,5 @@ async def whole_walk(address: Address, ns: str, folder: Path) -> None:
 
 def depths(snapshot: Snapshot) -> dict[str, int | None]:
     """The depth of each queue; that the poll succeeded is part of it."""
-    assert snapshot.link.failure is None, snapshot.link.failure
+    assert snapshot.connection.failure is None, snapshot.connection.failure
     return {queue.name: queue.depth for queue in snapshot.queues}

@@ -9,7 +9,7 @@ from redis import Redis
 from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage import actions
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.jsonl import to_line
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.triage.service import ChangeService
@@ -20,7 +20,7 @@ PER_QUEUE = 620
 MENDED = {FindingKind.DANGLING: 2, FindingKind.BAD_RC: 3, FindingKind.LEAKED: 1, FindingKind.STRAY: 1}
 
 
-async def done(triage: ChangeService, action: actions.Action, scope: Scope | None = None) -> Report:
+async def done(triage: ChangeService, action: actions.Action, scope: Scope | None = None) -> ChangeReport:
     return await triage.run(await triage.preview(action, scope)).to_end()
 
 
@@ -36,7 +36,7 @@ def message_actions(queue: str, target: str) -> dict[str, actions.Action]:
     }
 
 
-async def undone(triage: ChangeService, change: int | None = None) -> Report:
+async def undone(triage: ChangeService, change: int | None = None) -> ChangeReport:
     return await triage.run(await triage.preview_undo(change)).to_end()
 
 

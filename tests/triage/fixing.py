@@ -4,7 +4,7 @@ from rsmq_tui.monitor.audit.findings import Finding
 from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done
 
@@ -14,5 +14,5 @@ async def found(reader: RsmqReader, queue: str | None = None) -> tuple[Finding, 
     return tuple(finding for step in steps for finding in step.findings)
 
 
-async def fixed(triage: ChangeService, reader: RsmqReader, queue: str = "q") -> Report:
+async def fixed(triage: ChangeService, reader: RsmqReader, queue: str = "q") -> ChangeReport:
     return await done(triage, Fix(queue=queue, findings=await found(reader, queue)))

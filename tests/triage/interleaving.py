@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from redis import Redis
 
 from rsmq_tui.triage.actions import Action
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.doing import done, undone
@@ -49,7 +49,7 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
         """Return what lies in the queues."""
 
     @abstractmethod
-    def check_undo(self, change: Change[S], report: Report, now: S, after: S) -> None:
+    def check_undo(self, change: Change[S], report: ChangeReport, now: S, after: S) -> None:
         """Check what an undo has done, by what lay there before and after it."""
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -66,7 +66,7 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
                 self.previewed[0].close()
             self.wait(self.triage.aclose())
 
-    def ran(self, preview: Preview) -> tuple[Report, S, S]:
+    def ran(self, preview: Preview) -> tuple[ChangeReport, S, S]:
         """Make what was previewed; returns its report, and what lay there before and after."""
         before = self.state()
         report = self.wait(self.triage.run(preview).to_end())

@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -69,7 +69,7 @@ async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
     assert everything(client) == before
 
 
-async def _cancelled_undo(triage: ChangeService) -> Report:
+async def _cancelled_undo(triage: ChangeService) -> ChangeReport:
     """Delete all, and cancel the undo of that as soon as a part is done."""
     await done(triage, Delete(queue="a"))
     run = triage.run(await triage.preview_undo())

@@ -12,7 +12,7 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch, FieldEdit, LooseBatch, LooseKind
 from rsmq_tui.triage.actions import Fix
-from rsmq_tui.triage.change import Report, Step
+from rsmq_tui.triage.change import ChangeReport, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq import fixes
 from rsmq_tui.triage.scope import ScanProgress
@@ -153,7 +153,7 @@ async def test_a_name_that_is_no_text(triage: ChangeService, reader: RsmqReader,
 
 
 # Fixes while that happens; returns the report, and what lay on the server after it happened.
-FixWhile = Callable[[Callable[[], object]], Awaitable[tuple[Report, dict[bytes, Any]]]]
+FixWhile = Callable[[Callable[[], object]], Awaitable[tuple[ChangeReport, dict[bytes, Any]]]]
 
 
 class TestRaces:
@@ -165,7 +165,7 @@ class TestRaces:
     ) -> FixWhile:
         """Have something happen after the fix was prepared, and before the server is asked for it."""
 
-        async def fix(happen: Callable[[], object]) -> tuple[Report, dict[bytes, Any]]:
+        async def fix(happen: Callable[[], object]) -> tuple[ChangeReport, dict[bytes, Any]]:
             (finding,) = await found(reader)
             changed: dict[bytes, Any] = {}
             prepare = fixes.prepare_fix

@@ -13,7 +13,7 @@ from redis import Redis
 from rsmq_tui.monitor import parse_filter
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Redrive, Release, Send
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview
 from rsmq_tui.triage.service import ChangeService
@@ -148,7 +148,7 @@ class Interleaving(ChangeMachine[State]):
                 return _is_same(seen, now)
         return seen is not None
 
-    def check(self, action: Action, report: Report, asked: set[bytes], before: State, after: State) -> None:
+    def check(self, action: Action, report: ChangeReport, asked: set[bytes], before: State, after: State) -> None:
         """Only what was asked for has changed, and as it was asked for."""
         queue, other = action.queue, OTHER[action.queue]
         if isinstance(action, Send):
@@ -184,7 +184,7 @@ class Interleaving(ChangeMachine[State]):
                 assert Counter(now.body for now in arrived.values()) == _bodies(before[queue], asked)
                 assert {(now.rc, now.fr) for now in arrived.values()} <= {(None, None)}
 
-    def check_undo(self, change: Change[State], report: Report, now: State, after: State) -> None:
+    def check_undo(self, change: Change[State], report: ChangeReport, now: State, after: State) -> None:
         places = {(queue, id) for queue in QUEUES for id in {*change.before[queue], *change.after[queue]}}
         ours = {place for place in places if _at(change.before, place) != _at(change.after, place)}
         for queue in QUEUES:

@@ -21,7 +21,7 @@ from redis import Redis
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
 from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.change import Report, State
+from rsmq_tui.triage.change import ChangeReport, State
 from rsmq_tui.triage.errors import TriageError, explain
 from rsmq_tui.triage.journal import ChangeLock, Journal, is_alive
 from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
@@ -466,8 +466,8 @@ async def test_two_undos_of_one_change_restore_it_once(
     )
 
     # Depending on which begins when, the second one is refused, or finds nothing left to do.
-    assert all(isinstance(each, Report | TriageError) for each in ended)
-    assert sum(each.tally.done for each in ended if isinstance(each, Report)) == 5
+    assert all(isinstance(each, ChangeReport | TriageError) for each in ended)
+    assert sum(each.tally.done for each in ended if isinstance(each, ChangeReport)) == 5
     assert everything(client) == before
     await other.aclose()
 

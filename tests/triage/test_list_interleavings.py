@@ -13,7 +13,7 @@ from redis import Redis
 
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.triage.actions import Ack, Action, Copy, Delete, Hide, Move, Pop, PurgeList, Push, Requeue, Send, Trim
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.scope import Named, Preview, Scope
 from rsmq_tui.triage.service import ChangeService
@@ -125,7 +125,7 @@ class Interleaving(ChangeMachine[State]):
         if report.change is not None and report.undoable:
             self.made.append(Change(report.change, preview.action, before, after))
 
-    def check(self, action: Action, report: Report, asked: Counter[bytes], before: State, after: State) -> None:
+    def check(self, action: Action, report: ChangeReport, asked: Counter[bytes], before: State, after: State) -> None:
         """Only what was asked for has changed, as it was asked for, and everything else is in its order."""
         queue, other, done = action.queue, OTHER[action.queue], report.tally.done
         gone = _all(before) - _all(after)
@@ -165,7 +165,7 @@ class Interleaving(ChangeMachine[State]):
                 assert _is_within(after[WORKING], before[WORKING])
                 assert after[other] == before[other]
 
-    def check_undo(self, change: Change[State], report: Report, now: State, after: State) -> None:
+    def check_undo(self, change: Change[State], report: ChangeReport, now: State, after: State) -> None:
         queue = change.action.queue
         if now == change.after:
             assert report.tally.done == report.tally.handled

@@ -23,7 +23,7 @@ from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.pages import ListRanges
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.actions import Action, Copy, Delete, Move, Pop, Trim
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.scope import Everything, Matching, Named, Scope
 from rsmq_tui.triage.service import ChangeService
@@ -108,7 +108,7 @@ def test_nothing_is_lost_or_doubled_whoever_works_there(
     asked = _asked(name, places if scope is not None else None)
     others = Others(client, steps)
 
-    async def change_and_back() -> tuple[Report, list[bytes], list[bytes], set[bytes], Report]:
+    async def change_and_back() -> tuple[ChangeReport, list[bytes], list[bytes], set[bytes], ChangeReport]:
         lists = list_changes(redis_url, NAME, folder)
         try:
             report = await _changed(lists, action, scope, others_between_calls, others)
@@ -381,7 +381,7 @@ def _copied_by_scripts(monitor: Any) -> Iterator[int]:
 
 async def _changed(
     lists: ChangeService, action: Action, scope: Scope | None, between: dict[str, Others], others: Others
-) -> Report:
+) -> ChangeReport:
     preview = await lists.preview(action, scope)
     others.step()
     between["now"] = others

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol.lists.client import ListQueue
 from rsmq_tui.triage import scope as triage_scope
 from rsmq_tui.triage.actions import Ack, Action, Move, Release, Requeue
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.scope import Everything, Matching, Scope
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, list_changes, read
@@ -35,7 +35,7 @@ async def lists(redis_url: str, folder: Path, end: str) -> AsyncIterator[ChangeS
     await desk.aclose()
 
 
-async def done(lists: ChangeService, action: Action, scope: Scope | None = None) -> Report:
+async def done(lists: ChangeService, action: Action, scope: Scope | None = None) -> ChangeReport:
     run = lists.run(await lists.preview(action, scope or Everything()))
     async for _ in run:
         pass

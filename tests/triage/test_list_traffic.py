@@ -17,7 +17,7 @@ from rsmq_tui.protocol.lists.edits import ListBatch
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.triage.actions import Action, Delete, Move, Pop, Purge, Trim
-from rsmq_tui.triage.change import Report
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.select import KEPT
 from rsmq_tui.triage.scope import Matching, Preview, Scope
@@ -131,7 +131,7 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     traffic = Traffic(redis_url, names, A)
     taken: list[bytes] = []
 
-    async def change() -> tuple[Preview, Counter[bytes], int, Report, Report, list[bytes], list[bytes]]:
+    async def change() -> tuple[Preview, Counter[bytes], int, ChangeReport, ChangeReport, list[bytes], list[bytes]]:
         lists = list_changes(redis_url, names, folder)
         try:
             with traffic.at_work(RATE_HZ):

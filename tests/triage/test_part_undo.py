@@ -14,7 +14,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action, Part
-from rsmq_tui.triage.change import Change, Report
+from rsmq_tui.triage.change import Change, ChangeReport
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.journal_db import outcome_checksum
@@ -43,7 +43,7 @@ def matching(text: str) -> Matching:
     return Matching(parse_filter(text))
 
 
-async def part_undone(triage: ChangeService, scope: PartScope, change: int | None = None) -> Report:
+async def part_undone(triage: ChangeService, scope: PartScope, change: int | None = None) -> ChangeReport:
     return await triage.run(await triage.preview_undo(change, scope=scope)).to_end()
 
 

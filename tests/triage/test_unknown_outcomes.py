@@ -22,7 +22,7 @@ from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import FieldBatch
 from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Move, Send, SetAttributes
-from rsmq_tui.triage.change import Report, State
+from rsmq_tui.triage.change import ChangeReport, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
@@ -111,7 +111,7 @@ def later(monkeypatch: pytest.MonkeyPatch, ms: int) -> None:
     monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms + ms)
 
 
-async def lost(triage: ChangeService, action: Action, losing: Losing, **how: bool) -> Report:
+async def lost(triage: ChangeService, action: Action, losing: Losing, **how: bool) -> ChangeReport:
     preview = await triage.preview(action)
     losing.lose(**how)
     try:

@@ -41,7 +41,9 @@ async def changing(
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard
-        await until(pilot, lambda: dashboard.snapshot and dashboard.snapshot.link.fresh_at_s, "the first poll arrives")
+        await until(
+            pilot, lambda: dashboard.snapshot and dashboard.snapshot.connection.fresh_at_s, "the first poll arrives"
+        )
         yield pilot
 
 

@@ -13,7 +13,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from rsmq_tui.monitor import Link, Snapshot
+from rsmq_tui.monitor import Connection, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -102,8 +102,8 @@ async def play_orders(
 async def poll_again(pilot: Pilot[None], later_ms: int = 1000) -> None:
     """Give the app the same queues once more, polled a little later."""
     source = source_of(pilot)
-    link = Link(fresh_at_s=source.clock.now_s)
-    await play(pilot, source, replace(source.last, at_ms=source.last.at_ms + later_ms, link=link))
+    link = Connection(fresh_at_s=source.clock.now_s)
+    await play(pilot, source, replace(source.last, at_ms=source.last.at_ms + later_ms, connection=link))
 
 
 async def shown(pilot: Pilot[None], source: ScriptedSource) -> None:

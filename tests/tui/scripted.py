@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from rsmq_tui.monitor import (
+    Connection,
     Filter,
-    Link,
     MessageRow,
     MessageState,
     MessageView,
@@ -98,8 +98,10 @@ class ScriptedSource:
         self.tracker.begin(at_ms, list(rows))
         self.tracker.add_rows(range(len(rows)), rows.values())
         queues, totals = self.tracker.finish()
-        link = Link(fresh_at_s=self.clock.now_s)
-        self.last = replace(self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.tracker.trend, link=link)
+        link = Connection(fresh_at_s=self.clock.now_s)
+        self.last = replace(
+            self.last, at_ms=at_ms, queues=queues, totals=totals, trend=self.tracker.trend, connection=link
+        )
         return self.last
 
     def play(self, snapshot: Snapshot) -> None:
@@ -113,8 +115,8 @@ class ScriptedSource:
 
     def play_failure(self, failure: Failure, retry_in_s: float = 4.0) -> None:
         """Let the next poll fail."""
-        link = Link(failure, self.last.link.fresh_at_s, self.clock.now_s + retry_in_s)
-        self.play(replace(self.last, link=link))
+        link = Connection(failure, self.last.connection.fresh_at_s, self.clock.now_s + retry_in_s)
+        self.play(replace(self.last, connection=link))
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
         while True:

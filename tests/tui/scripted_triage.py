@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rsmq_tui.monitor import Filter, MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
-from rsmq_tui.triage.change import Change, Report, State, Tally
+from rsmq_tui.triage.change import Change, ChangeReport, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.part import ChangedMessage, PartScope
@@ -158,7 +158,7 @@ class ScriptedRun:
 
     def __init__(self, triage: ScriptedTriage, preview: Preview) -> None:
         self.preview = preview
-        self.report: Report | None = None
+        self.report: ChangeReport | None = None
         self.cancelled = False
         self._triage = triage
 
@@ -184,7 +184,7 @@ class ScriptedRun:
                 break
         tally.skipped, tally.failed = +tally.skipped, +tally.failed
         action = preview.action
-        self.report = Report(action.name, action.past, action.queue, tally, 7, stopped)
+        self.report = ChangeReport(action.name, action.past, action.queue, tally, 7, stopped)
 
 
 def change_of(**values: object) -> Change:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Totals, Verdict
 from tests.monitor.fresh import NOTHING_KNOWN
 from tests.tui.scripted import START_MS, ScriptedSource
 
@@ -60,8 +60,8 @@ def poll_of(source: ScriptedSource, queues: Iterable[QueueState], at_ms: int = S
         oldest_ready_due_ms=since and since.oldest_ready_due_ms,
         verdicts=Counter(queue.verdict for queue in found),
     )
-    link = Link(fresh_at_s=source.clock.now_s)
-    return replace(source.last, at_ms=at_ms, queues=found, totals=totals, link=link, **values)
+    link = Connection(fresh_at_s=source.clock.now_s)
+    return replace(source.last, at_ms=at_ms, queues=found, totals=totals, connection=link, **values)
 
 
 def one_of_each(at_ms: int = START_MS) -> list[QueueState]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Cost, Link
+from rsmq_tui.monitor import Connection, Cost
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -174,5 +174,5 @@ async def test_a_failure_keeps_the_rates_unknown_not_zero_after_it(source: Scrip
 
 async def test_never_fresh_and_no_failure_is_connecting(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
-        await play(pilot, source, replace(source.last, link=Link()))
+        await play(pilot, source, replace(source.last, connection=Connection()))
         assert "Connecting to redis://cache-1:6379/0 …" in text_of(app_of(pilot))

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Groups, parse_filter
+from rsmq_tui.monitor import MessageGroups, parse_filter
 from rsmq_tui.monitor.filters.json_paths import fields_in, read_path
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
@@ -131,7 +131,7 @@ def test_fields_are_those_of_objects_in_the_order_of_how_many_have_them() -> Non
 ])  # fmt: skip
 @pytest.mark.parametrize("others", [(), (b'{"a": "42"}', b'{"a": "true"}', b"text", b'{"a": null}', b'{"a": 4.5}')])
 def test_the_filter_of_a_group_finds_its_messages_and_no_others(body: bytes, others: tuple[bytes, ...]) -> None:
-    groups = Groups("json.a")
+    groups = MessageGroups("json.a")
     labels = {}
     for each in (*others, body):
         labels[each] = groups.add(_raw(each), START_MS)

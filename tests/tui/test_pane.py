@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from rsmq_tui.monitor import Link
+from rsmq_tui.monitor import Connection
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.preferences import PANE
@@ -263,7 +263,7 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
         await press(pilot, "g", "j")
         assert "the server does not answer" in await rested(pilot)
         source.read_error = None
-        await play(pilot, source, replace(source.last, at_ms=START_MS + 1000, link=Link(fresh_at_s=0)))
+        await play(pilot, source, replace(source.last, at_ms=START_MS + 1000, connection=Connection(fresh_at_s=0)))
         assert '  "order": 1' in await rested(pilot)
         await press(pilot, "enter")
         screen = await wait_for_screen(pilot, MessageScreen)

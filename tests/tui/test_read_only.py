@@ -117,9 +117,9 @@ async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
         assert "read-only" in text_of(app_of(pilot))
         await _press_everything(pilot, screen)
         dashboard = app_of(pilot).dashboard
-        await until(pilot, lambda: dashboard.snapshot and not dashboard.snapshot.link.failure, "it is live")
+        await until(pilot, lambda: dashboard.snapshot and not dashboard.snapshot.connection.failure, "it is live")
         assert app_of(pilot).dashboard.snapshot is not None
-        assert not app_of(pilot).dashboard.snapshot.link.failure
+        assert not app_of(pilot).dashboard.snapshot.connection.failure
     assert kept(client) == before
     assert not (tmp_path / "state").exists()
     log = client.execute_command("ACL", "LOG")

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Link, MessageState, Progress, parse_filter
+from rsmq_tui.monitor import Connection, MessageState, Progress, parse_filter
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -57,7 +57,9 @@ async def _open_refunds(pilot: Pilot[None], source: ScriptedSource, *, hidden: i
 
 async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
     """Let a poll succeed, whatever is under way."""
-    source.play(replace(source.last, at_ms=source.last.at_ms + 1000, link=Link(fresh_at_s=source.clock.now_s)))
+    source.play(
+        replace(source.last, at_ms=source.last.at_ms + 1000, connection=Connection(fresh_at_s=source.clock.now_s))
+    )
     await until(pilot, lambda: app_of(pilot).dashboard.snapshot is source.last, "the poll arrives")
     await pilot.pause()
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rsmq_tui.monitor import Link, Snapshot
+from rsmq_tui.monitor import Connection, Snapshot
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol import failure_of
@@ -20,9 +20,16 @@ from tests.web.serving import until
 def snapshot_of(watched: Scripted, failure: str | None = None) -> Snapshot:
     tracker = watched.tracker
     states = tracker._finished or ()
-    link = Link(failure_of(ConnectionRefusedError()) if failure else None, watched.at_ms / 1000)
+    link = Connection(failure_of(ConnectionRefusedError()) if failure else None, watched.at_ms / 1000)
     return Snapshot(
-        watched.at_ms, "redis://a", "rsmq", states, watched.totals, tracker.trend, link=link, changes=tracker.changes
+        watched.at_ms,
+        "redis://a",
+        "rsmq",
+        states,
+        watched.totals,
+        tracker.trend,
+        connection=link,
+        changes=tracker.changes,
     )
 
 
@@ -47,7 +54,7 @@ def charts(trend: Trend, at_ms: int) -> object:
 def check(received: Snapshot, sent: Snapshot) -> None:
     assert received.queues == sent.queues
     assert received.totals == sent.totals
-    assert received.link == sent.link
+    assert received.connection == sent.connection
     assert (received.at_ms, received.server, received.ns) == (sent.at_ms, sent.server, sent.ns)
     # As texts: unknown values are NaN, which equals nothing.
     assert repr(charts(received.trend, sent.at_ms)) == repr(charts(sent.trend, sent.at_ms))

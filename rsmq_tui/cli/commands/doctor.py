@@ -19,15 +19,15 @@ from rsmq_tui.cli.parsing import Command, Options, at_least, is_set, option
 from rsmq_tui.cli.places import KindPlace, places_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.files import config_folder, state_folder
-from rsmq_tui.monitor.doctor import Terminal, folder_findings, terminal_findings
-from rsmq_tui.monitor.server import Finding, Level, fail, ok
+from rsmq_tui.monitor.doctor import Terminal, folder_results, terminal_results
+from rsmq_tui.monitor.server import CheckLevel, CheckResult, fail, ok
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.profiles import Profile
 
 _DEFAULT = "the default"
 
 
-def file_finding(options: Options) -> Finding:
+def file_result(options: Options) -> CheckResult:
     """Report which configuration file is read, or why it cannot be."""
     path, said = config_path(options)
     try:
@@ -40,7 +40,7 @@ def file_finding(options: Options) -> Finding:
     return ok("configuration.file", f"{path}{', as was asked for' if said else ''}; profiles: {names}")
 
 
-def profile_findings(options: Options, profile: Profile) -> Iterator[Finding]:
+def profile_results(options: Options, profile: Profile) -> Iterator[CheckResult]:
     """Report the settings for a server, and where each comes from."""
     file = "the configuration file"
     address = profile.address
@@ -92,7 +92,7 @@ _EXIT_FAILED = 1
 _LIBRARIES = ("textual", "redis", "hiredis", "plotext")
 _EVERY_S = 0.2
 
-Section = tuple[str, Sequence[Finding]]
+Section = tuple[str, Sequence[CheckResult]]
 
 
 @click.command(
@@ -121,34 +121,34 @@ def command(options: Options) -> int:
 
 async def _look(options: Options) -> int:
     sections: list[Section] = []
-    file = file_finding(options)
+    file = file_result(options)
     configuration = [file]
     places: list[KindPlace] = []
-    if file.level is Level.OK:
+    if file.level is CheckLevel.OK:
         try:
             profiles = profiles_of(options)
         except UsageError as error:
             configuration.append(fail("configuration.server", str(error), "see `rsmq-tui --help` for how to give one"))
         else:
             places = [place for profile in profiles for place in places_of(profile)]
-            configuration += [found for profile in profiles for found in profile_findings(options, profile)]
+            configuration += [found for profile in profiles for found in profile_results(options, profile)]
     sections.append(("configuration", configuration))
     _print_section(options, sections[-1])
     async for section in _servers(places, options.timeout):
         sections.append(section)
         _print_section(options, section)
     for section in (
-        ("terminal", list(terminal_findings(_terminal()))),
-        ("program", [*_versions(), *folder_findings(state_folder(), config_folder())]),
+        ("terminal", list(terminal_results(_terminal()))),
+        ("program", [*_versions(), *folder_results(state_folder(), config_folder())]),
     ):
         sections.append(section)
         _print_section(options, section)
-    works = all(found.level is not Level.FAIL for _, findings in sections for found in findings)
+    works = all(found.level is not CheckLevel.FAIL for _, results in sections for found in results)
     if options.json:
         print_json({"schema": _SCHEMA, "works": works, "findings": [
             {"section": title, "name": found.name, "level": found.level, "text": found.text, "hint": found.hint}
-            for title, findings in sections
-            for found in findings
+            for title, results in sections
+            for found in results
         ]})  # fmt: skip
     else:
         print_words(_verdict(sections))
@@ -157,7 +157,7 @@ async def _look(options: Options) -> int:
 
 async def _servers(places: Sequence[KindPlace], timeout_s: float) -> AsyncIterator[Section]:
     """Yield a section for each server; all are checked at the same time."""
-    tasks = [asyncio.create_task(_findings(place, timeout_s)) for place in places]
+    tasks = [asyncio.create_task(_results(place, timeout_s)) for place in places]
     line = ProgressLine()
     try:
         for place, task in zip(places, tasks, strict=True):
@@ -172,8 +172,8 @@ async def _servers(places: Sequence[KindPlace], timeout_s: float) -> AsyncIterat
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _findings(place: KindPlace, timeout_s: float) -> list[Finding]:
-    return [finding async for finding in place.diagnose(timeout_s)]
+async def _results(place: KindPlace, timeout_s: float) -> list[CheckResult]:
+    return [result async for result in place.diagnose(timeout_s)]
 
 
 def _terminal() -> Terminal:
@@ -182,7 +182,7 @@ def _terminal() -> Terminal:
     return Terminal(has_both, size.columns, size.lines, sys.stdout.encoding or "", dict(os.environ))
 
 
-def _versions() -> list[Finding]:
+def _versions() -> list[CheckResult]:
     versions = [f"rsmq-tui {__version__}", f"Python {platform.python_version()}"]
     for name in _LIBRARIES:
         try:
@@ -196,18 +196,18 @@ def _versions() -> list[Finding]:
 def _print_section(options: Options, section: Section) -> None:
     if options.json:
         return
-    title, findings = section
+    title, results = section
     print_words(title)
-    for finding in findings:
-        print_words(f"  {finding.level.value:<4}  {finding.text}")
-        if finding.hint:
-            print_words(f"        -> {finding.hint}")
+    for result in results:
+        print_words(f"  {result.level.value:<4}  {result.text}")
+        if result.hint:
+            print_words(f"        -> {result.hint}")
     sys.stdout.flush()
 
 
 def _verdict(sections: Sequence[Section]) -> str:
-    levels = [finding.level for _, findings in sections for finding in findings]
-    warned, failed = levels.count(Level.WARN), levels.count(Level.FAIL)
+    levels = [result.level for _, results in sections for result in results]
+    warned, failed = levels.count(CheckLevel.WARN), levels.count(CheckLevel.FAIL)
     if failed:
         return f"The dashboard will not work: {plural(failed, 'failure')}, {plural(warned, 'warning')}."
     return f"The dashboard will work, with {plural(warned, 'warning')}." if warned else "The dashboard will work."

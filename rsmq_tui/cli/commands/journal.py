@@ -14,7 +14,7 @@ from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import changing, complete_queues, json_option, unsettled, with_read_only
-from rsmq_tui.cli.output import Column, ProgressLine, Table, print_json, say, text_of, wants_json
+from rsmq_tui.cli.output import ProgressLine, TextColumn, TextTable, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, OneOf, Options, option, positive, several
 from rsmq_tui.cli.places import KindPlace, place_of, waiting
 from rsmq_tui.cli.queue_names import queue_of
@@ -158,15 +158,15 @@ def _list(journal: Journal | None, options: Options) -> int:
             fields["target"] = target_reference(change.target, change.ns)
             print_json({"action" if name == "name" else name: fields[name] for name in _SHOWN})
         return 0
-    table = Table(
-        Column("CHANGE", 6, right=True),
-        Column("WHEN", 19),
-        Column("STATE", 11),
-        Column("DONE", 9, right=True),
-        Column("SKIPPED", 7, right=True),
-        Column("FAILED", 6, right=True),
-        Column("WHO", 12),
-        Column("WHAT", 0),
+    table = TextTable(
+        TextColumn("CHANGE", 6, right=True),
+        TextColumn("WHEN", 19),
+        TextColumn("STATE", 11),
+        TextColumn("DONE", 9, right=True),
+        TextColumn("SKIPPED", 7, right=True),
+        TextColumn("FAILED", 6, right=True),
+        TextColumn("WHO", 12),
+        TextColumn("WHAT", 0),
     )
     for change in changes:
         counts = count(change.done), count(change.skipped), count(change.failed)

@@ -4,7 +4,7 @@ import click
 
 from rsmq_tui.cli.errors import EXIT_FAILED
 from rsmq_tui.cli.options import config, json_option
-from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
+from rsmq_tui.cli.output import TextColumn, TextTable, fields_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.servers import config_path, keys_of
 from rsmq_tui.tui.keys import COMMANDS, FIXED, Keymap
@@ -46,8 +46,11 @@ def command(options: Options) -> int:
                 yours=name in keymap.chosen,
             )
     else:
-        table = Table(
-            Column("NAME", max(map(len, names))), Column("KEYS", 16), Column("", 5), Column("WHAT IT DOES", 0)
+        table = TextTable(
+            TextColumn("NAME", max(map(len, names))),
+            TextColumn("KEYS", 16),
+            TextColumn("", 5),
+            TextColumn("WHAT IT DOES", 0),
         )
         for name in names:
             first = keymap[COMMANDS[name][0].id]

@@ -19,9 +19,9 @@ from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import complete_queues, json_option, queue_argument, with_read_only
 from rsmq_tui.cli.output import (
-    Column,
     ProgressLine,
-    Table,
+    TextColumn,
+    TextTable,
     due_words,
     fields_json,
     print_body,
@@ -48,7 +48,7 @@ from rsmq_tui.cli.queue_names import QueueArgument, queues_of, target_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.monitor.filters.language import Filter, is_pattern, parse_filter
-from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, Groups, Progress
+from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, MessageGroups, Progress
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
@@ -208,7 +208,9 @@ async def _list(options: Options) -> int:
     wanted = filter_of(options)
     groups = _groups_of(options.group_by)
     line = ProgressLine()
-    counts = Table(Column("MATCHES", 12, right=True), Column("DEPTH", 12, right=True), Column("QUEUE", 0))
+    counts = TextTable(
+        TextColumn("MATCHES", 12, right=True), TextColumn("DEPTH", 12, right=True), TextColumn("QUEUE", 0)
+    )
     async with queues_of(options.queue, options, profile_of(options), line) as found:
         queues = _Queues(options, found, None if groups is not None or options.count else options.limit)
         printed = _as_json(is_named=queues.is_several) if wants_json(options) else _as_table(queues)
@@ -263,7 +265,7 @@ async def _search(
         say(INCOMPLETE)
 
 
-def _print_count(options: Options, table: Table, named: QueueArgument, progress: Progress) -> None:
+def _print_count(options: Options, table: TextTable, named: QueueArgument, progress: Progress) -> None:
     if wants_json(options):
         fields_json(
             queue=named.reference,
@@ -275,9 +277,9 @@ def _print_count(options: Options, table: Table, named: QueueArgument, progress:
         table.print(f"{progress.matched:,}", f"{progress.depth:,}", named.reference)
 
 
-def _groups_of(by: str | None) -> Groups | None:
+def _groups_of(by: str | None) -> MessageGroups | None:
     try:
-        return None if by is None else Groups(by)
+        return None if by is None else MessageGroups(by)
     except GroupingError as error:
         raise UsageError(f"--group-by {by}: {error}") from error
 
@@ -300,16 +302,16 @@ def _fields(message: RawMessage, row: MessageRow, at_ms: int) -> dict[str, Any]:
 
 
 def _as_table(queues: _Queues) -> _Printed:
-    name = [Column("QUEUE", 16)] if queues.is_several else []
-    table = Table(
+    name = [TextColumn("QUEUE", 16)] if queues.is_several else []
+    table = TextTable(
         *name,
-        Column("ID", 32),
-        Column("STATE", 9),
-        Column("DUE", 11, right=True),
-        Column("AGE", 7, right=True),
-        Column("RC", 4, right=True),
-        Column("SIZE", 9, right=True),
-        Column("BODY", 0),
+        TextColumn("ID", 32),
+        TextColumn("STATE", 9),
+        TextColumn("DUE", 11, right=True),
+        TextColumn("AGE", 7, right=True),
+        TextColumn("RC", 4, right=True),
+        TextColumn("SIZE", 9, right=True),
+        TextColumn("BODY", 0),
     )
 
     def printed(named: QueueArgument, progress: Progress) -> None:
@@ -330,18 +332,18 @@ def _body(row: MessageRow) -> str:
     return codecs.utf_8_decode(row.preview, "surrogateescape", False)[0]
 
 
-def _print_groups(options: Options, groups: Groups, at_ms: int) -> None:
+def _print_groups(options: Options, groups: MessageGroups, at_ms: int) -> None:
     found = groups.top(options.limit or _GROUPS)
     if wants_json(options):
         for group in found:
             fields_json(group=group.label, count=group.count, bytes=group.bytes, oldest_age_ms=group.age_ms(at_ms))
         return
-    table = Table(
-        Column("MESSAGES", 12, right=True),
-        Column("SHARE", 6, right=True),
-        Column("BYTES", 10, right=True),
-        Column("OLDEST", 8, right=True),
-        Column(groups.by, 0),
+    table = TextTable(
+        TextColumn("MESSAGES", 12, right=True),
+        TextColumn("SHARE", 6, right=True),
+        TextColumn("BYTES", 10, right=True),
+        TextColumn("OLDEST", 8, right=True),
+        TextColumn(groups.by, 0),
     )
     for group in found:
         share = f"{group.count / groups.total:.1%}"

@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from rsmq_tui.cli.options import json_option, server
-from rsmq_tui.cli.output import Column, Table, fields_json, say, wants_json
+from rsmq_tui.cli.output import TextColumn, TextTable, fields_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options
 from rsmq_tui.cli.servers import config_of, config_path
 from rsmq_tui.profiles import Profile
@@ -67,12 +67,12 @@ def _print_json(profile: Profile, *, is_default: bool) -> None:
 def _print(profiles: tuple[Profile, ...], default: str | None) -> None:
     names = {profile.name: profile.name + (" (default)" if profile.name == default else "") for profile in profiles}
     servers = [profile.address.label for profile in profiles]
-    table = Table(
-        Column("PROFILE", _width("PROFILE", names.values())),
-        Column("CHANGES", 9),
-        Column("COLOUR", 7),
-        Column("SERVER", _width("SERVER", servers)),
-        Column("NAMESPACES", 0),
+    table = TextTable(
+        TextColumn("PROFILE", _width("PROFILE", names.values())),
+        TextColumn("CHANGES", 9),
+        TextColumn("COLOUR", 7),
+        TextColumn("SERVER", _width("SERVER", servers)),
+        TextColumn("NAMESPACES", 0),
     )
     for profile in profiles:
         table.print(

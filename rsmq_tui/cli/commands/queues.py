@@ -12,9 +12,9 @@ from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PREVIEW, Usa
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import json_option, queue_argument, reading, with_read_only
 from rsmq_tui.cli.output import (
-    Column,
     ProgressLine,
-    Table,
+    TextColumn,
+    TextTable,
     fields_json,
     is_terminal,
     print_json,
@@ -115,7 +115,7 @@ def _refuse_list(named: QueueArgument, name: str) -> None:
 async def _list(options: Options) -> int:
     snapshots = await poll_all(profile_of(options))
     for snapshot in snapshots:
-        failure = snapshot.link.failure
+        failure = snapshot.connection.failure
         if failure is not None:
             raise UsageError(f"cannot read {snapshot.server}: {failure.words}")
     if wants_json(options):
@@ -132,16 +132,16 @@ async def _list(options: Options) -> int:
 
 def _print(snapshots: Sequence[Snapshot]) -> None:
     namespaces = {snapshot.ns for snapshot in snapshots if kind_of(snapshot.ns).has_namespaces}
-    table = Table(
-        Column("VERDICT", 8),
-        Column("READY", 11, right=True),
-        Column("HIDDEN", 11, right=True),
-        Column("DEPTH", 11, right=True),
-        Column("WAITING", 7, right=True),
-        Column("VT", 7, right=True),
-        Column("DELAY", 7, right=True),
-        *([Column("NAMESPACE", 12)] if len(namespaces) > 1 else []),
-        Column("QUEUE", 0),
+    table = TextTable(
+        TextColumn("VERDICT", 8),
+        TextColumn("READY", 11, right=True),
+        TextColumn("HIDDEN", 11, right=True),
+        TextColumn("DEPTH", 11, right=True),
+        TextColumn("WAITING", 7, right=True),
+        TextColumn("VT", 7, right=True),
+        TextColumn("DELAY", 7, right=True),
+        *([TextColumn("NAMESPACE", 12)] if len(namespaces) > 1 else []),
+        TextColumn("QUEUE", 0),
     )
     queues = [(queue, snapshot) for snapshot in snapshots for queue in snapshot.queues]
     for queue, snapshot in sorted(queues, key=lambda pair: pair[0].trouble()):
@@ -250,9 +250,9 @@ def _print_clients(found: QueueClients, waiters: Waiters | None) -> None:
         )
         print_words(f"Blocked on lists of this server: {waiters.anywhere:,}; {here}.")
     if found.ended is not None:
-        table = Table(
-            *(Column(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS", "CALLS")),
-            Column("ADDRESS", 21), Column("NAME", 20), Column("LIBRARY", 0),
+        table = TextTable(
+            *(TextColumn(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS", "CALLS")),
+            TextColumn("ADDRESS", 21), TextColumn("NAME", 20), TextColumn("LIBRARY", 0),
         )  # fmt: skip
         for client in found.activities:
             numbers = map(count, (client.receives, client.deletes, client.sends, client.calls))
@@ -260,9 +260,9 @@ def _print_clients(found: QueueClients, waiters: Waiters | None) -> None:
         if not found.activities:
             say("no client used this queue meanwhile")
         return
-    groups = Table(
-        Column("CLIENTS", 8, right=True), Column("IDLE", 7, right=True), Column("NAME", 24), Column("LIBRARY", 20),
-        Column("LAST COMMAND", 0),
+    groups = TextTable(
+        TextColumn("CLIENTS", 8, right=True), TextColumn("IDLE", 7, right=True), TextColumn("NAME", 24),
+        TextColumn("LIBRARY", 20), TextColumn("LAST COMMAND", 0),
     )  # fmt: skip
     for group_ in found.groups or ():
         idle = duration(group_.idle_s * 1000)

@@ -37,7 +37,7 @@ def command(options: Options) -> int:
 async def _print_poll(profile: Profile) -> int:
     snapshot, *lists = await poll_all(profile)
     for part in (*lists, snapshot):
-        failure = part.link.failure
+        failure = part.connection.failure
         if failure is not None:
             say(f"cannot read {part.server}: {failure.words}")
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):

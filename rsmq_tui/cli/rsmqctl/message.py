@@ -13,7 +13,16 @@ import click
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.output import Column, Table, due_words, fields_json, print_body, print_json, print_words, text_of
+from rsmq_tui.cli.output import (
+    TextColumn,
+    TextTable,
+    due_words,
+    fields_json,
+    print_body,
+    print_json,
+    print_words,
+    text_of,
+)
 from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.rsmqctl.parsing import NO_JOURNAL, CtlGroup, count, name, seconds, server_command
 from rsmq_tui.cli.rsmqctl.server import FailedError, Server, print_none, refused, shown
@@ -216,18 +225,18 @@ def _fields(row: MessageRow) -> dict[str, Any]:
     }
 
 
-def _table() -> Table:
-    return Table(
-        Column("ID", 32),
-        Column("STATE", 9),
-        Column("DUE", 11, right=True),
-        Column("RC", 4, right=True),
-        Column("SIZE", 9, right=True),
-        Column("BODY", 0),
+def _table() -> TextTable:
+    return TextTable(
+        TextColumn("ID", 32),
+        TextColumn("STATE", 9),
+        TextColumn("DUE", 11, right=True),
+        TextColumn("RC", 4, right=True),
+        TextColumn("SIZE", 9, right=True),
+        TextColumn("BODY", 0),
     )
 
 
-def _print_row(table: Table | None, row: MessageRow, at_ms: int) -> None:
+def _print_row(table: TextTable | None, row: MessageRow, at_ms: int) -> None:
     if table is None:
         fields = {"id": row.id, "rc": row.rc, "ts": row.fr_ms, **_fields(row)}
         whole = len(row.preview or b"") == row.size

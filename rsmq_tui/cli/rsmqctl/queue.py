@@ -55,8 +55,8 @@ async def _seen(server: Server, wanted: str) -> dict[str, Any]:
     from rsmq_tui.cli.places import place_of  # noqa: PLC0415 - rarely needed, and it brings asyncio along
 
     snapshot = await place_of(server.profile).poll_once()
-    if snapshot.link.failure is not None:
-        raise server.error_of(snapshot.link.failure)
+    if snapshot.connection.failure is not None:
+        raise server.error_of(snapshot.connection.failure)
     for queue in snapshot.queues:
         if queue.name == wanted:
             return {

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from rsmq_tui.events.alerts.message import AlertState, Message
+from rsmq_tui.events.alerts.message import AlertMessage, AlertState
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.profiles.alerts import BELL, Channel
 from rsmq_tui.profiles.passwords import without_secrets
@@ -26,7 +26,7 @@ from rsmq_tui.protocol.errors import redact
 
 # Writes to the terminal, None if there is none.
 Write = Callable[[str], None] | None
-Send = Callable[[Message], None]
+Send = Callable[[AlertMessage], None]
 
 _BELL, _ESCAPE, _END = "\a", "\x1b", "\x1b\\"
 _NOTIFICATION_MAX = 200
@@ -60,7 +60,7 @@ def sender(channel: Channel, write: Write) -> Send:
     if channel.kind == "apprise":
         return _Apprise(channel)
 
-    def show(message: Message) -> None:
+    def show(message: AlertMessage) -> None:
         if write is None:
             raise ChannelError("there is no terminal")
         write(_BELL if channel.kind == BELL else notification(channel, message, os.environ))
@@ -68,7 +68,7 @@ def sender(channel: Channel, write: Write) -> Send:
     return show
 
 
-def notification(channel: Channel, message: Message, environment: Mapping[str, str]) -> str:
+def notification(channel: Channel, message: AlertMessage, environment: Mapping[str, str]) -> str:
     """Return the escape sequence of a notification, or a bell if the terminal is not known to support any."""
     in_tmux = bool(environment.get("TMUX"))
     sequence = channel.sequence or _known_sequence(environment)
@@ -98,7 +98,7 @@ def _known_sequence(environment: Mapping[str, str]) -> str:
     return ""
 
 
-def _run(channel: Channel, message: Message) -> None:
+def _run(channel: Channel, message: AlertMessage) -> None:
     """Run the command with the message as JSON on its standard input, without a terminal."""
     # Files and no pipes: a process that a command leaves behind may keep a pipe open.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
@@ -147,7 +147,7 @@ class _Apprise:
         self._channel = channel
         self._thread: threading.Thread | None = None
 
-    def __call__(self, message: Message) -> None:
+    def __call__(self, message: AlertMessage) -> None:
         if self._thread is not None and self._thread.is_alive():
             raise ChannelError("the service still does not answer")
         outcome: list[str | None] = []
@@ -159,7 +159,7 @@ class _Apprise:
         if outcome[0] is not None:
             raise ChannelError(outcome[0])
 
-    def _send(self, message: Message, outcome: list[str | None]) -> None:
+    def _send(self, message: AlertMessage, outcome: list[str | None]) -> None:
         try:
             outcome.append(self._notify(message))
         except ImportError:
@@ -170,7 +170,7 @@ class _Apprise:
             # Plugins of services may raise anything, with the URL in its text.
             outcome.append(f"the service cannot be used: {type(error).__name__}")
 
-    def _notify(self, message: Message) -> str | None:
+    def _notify(self, message: AlertMessage) -> str | None:
         import apprise  # noqa: PLC0415 - only who sends by it needs it, and it takes half a second
 
         service: Any = apprise.Apprise()

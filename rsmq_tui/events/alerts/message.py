@@ -52,7 +52,7 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class AlertMessage:
     """A message about the queues of one rule in one namespace of a server, or about the server if it has none.
 
     ``at_ms`` is the local time. ``count`` queues are affected, of which ``queues`` are the first. ``lasts_ms`` is how
@@ -74,12 +74,12 @@ class Message:
     count: int = 0
     lasts_ms: int | None = None
     reason: str = ""
-    parts: tuple["Message", ...] = ()
+    parts: tuple["AlertMessage", ...] = ()
     is_gone: bool = False
     change: str = ""
 
     @classmethod
-    def summing_up(cls, parts: Sequence["Message"], at_ms: int) -> "Message":
+    def summing_up(cls, parts: Sequence["AlertMessage"], at_ms: int) -> "AlertMessage":
         """Return one message in place of several that could not be sent before."""
         return cls("summary", AlertState.SUMMARY, "", at_ms, parts=tuple(parts))
 

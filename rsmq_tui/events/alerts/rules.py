@@ -18,7 +18,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message, gone_words
+from rsmq_tui.events.alerts.message import LISTED, Affected, AlertMessage, AlertState, gone_words
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of, lost_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
@@ -248,14 +248,15 @@ class _Poll(NamedTuple):
     @property
     def has_answer(self) -> bool:
         """Whether the poll succeeded; a failed one says nothing about queues."""
-        return self.snapshot.link.failure is None and self.snapshot.link.fresh_at_s is not None
+        return self.snapshot.connection.failure is None and self.snapshot.connection.fresh_at_s is not None
 
 
 class _Due(NamedTuple):
     """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time.
 
-    ``is_gone`` and ``change`` are those of ``Message``; ``deletions`` says by what those of the names were deleted that
-    were deleted from here. ``changes`` is how often the condition of the first name changed since it was reported last.
+    ``is_gone`` and ``change`` are those of ``AlertMessage``; ``deletions`` says by what those of the names were
+    deleted that were deleted from here. ``changes`` is how often the condition of the first name changed since it was
+    reported last.
     """
 
     state: AlertState
@@ -489,8 +490,8 @@ class _Followed:
 class Telling(NamedTuple):
     """A message, and the same one without the queues that another program has reported; None if it has reported all."""
 
-    message: Message
-    news: Message | None
+    message: AlertMessage
+    news: AlertMessage | None
 
 
 class AlertRules:
@@ -621,8 +622,8 @@ class AlertRules:
             words = check.words(queue, at_ms, thresholds)
             return Affected(name, queue.verdict.value, queue.depth, f"{change}; {words}" if change else words)
 
-        def message(each: _Due, names: Sequence[str]) -> Message:
-            return Message(
+        def message(each: _Due, names: Sequence[str]) -> AlertMessage:
+            return AlertMessage(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, snapshot.ns,
                 tuple(affected(name, each) for name in names[:LISTED]), len(names),
                 each.lasts_ms if self._is_patient else None, is_gone=each.is_gone, change=each.change,
@@ -638,7 +639,7 @@ class AlertRules:
         place = snapshot.place
         outages = self._outages.setdefault((rule.name, snapshot.server), OutageClock())
         if rule.when.what == SERVER_GONE:
-            failure = snapshot.link.failure
+            failure = snapshot.connection.failure
             places[place] = failure is not None
             # It is gone if none of its places can be polled.
             holds: bool | None = all(places.values())
@@ -666,7 +667,7 @@ class AlertRules:
                     words = f"answers again, {duration(lasts_ms)} after it was lost"
                 elif rule.when.what == SERVER_GONE and outage is not None:
                     words = back_words(outage, each.changes, now.ms - outage.back_ms)
-            message = Message(
+            message = AlertMessage(
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=lasts_ms,
                 reason=words,
             )  # fmt: skip
@@ -695,7 +696,7 @@ class AlertRules:
             self._followed[topic] = _Followed(rule, topic, self._store, now, is_patient=self._is_patient)
         return self._followed[topic]
 
-    def topic_of(self, message: Message) -> Topic:
+    def topic_of(self, message: AlertMessage) -> Topic:
         """Return the topic of a rule's message."""
         return Topic(self._contents[message.rule], message.when, message.profile, message.server, message.ns)
 

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from rsmq_tui.events.alerts.channels import ChannelError, Send, Write, sender
-from rsmq_tui.events.alerts.message import Message
+from rsmq_tui.events.alerts.message import AlertMessage
 from rsmq_tui.events.alerts.rules import AlertRules, Deletions, unknown_deletions
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.monitor import Snapshot, Thresholds
@@ -31,7 +31,7 @@ _END_S = 5.0
 
 
 class _Unsent(NamedTuple):
-    message: Message
+    message: AlertMessage
     since_s: float
 
 
@@ -60,12 +60,12 @@ class Outbox:
         self._lock = threading.Lock()
 
     @property
-    def unsent(self) -> list[Message]:
+    def unsent(self) -> list[AlertMessage]:
         """The messages that wait."""
         with self._lock:
             return [each.message for each in self._unsent]
 
-    def add(self, message: Message) -> None:
+    def add(self, message: AlertMessage) -> None:
         """Take a message, to be sent by ``turn``."""
         with self._lock:
             self._unsent.append(_Unsent(message, self._clock()))
@@ -99,7 +99,7 @@ class Outbox:
     def _try(self, group: Sequence[_Unsent]) -> str | None:
         """Send one message, or several as one, and return why that failed; None if it did not."""
         messages = [each.message for each in group]
-        one = messages[0] if len(messages) == 1 else Message.summing_up(messages, round(self._wall_s() * 1000))
+        one = messages[0] if len(messages) == 1 else AlertMessage.summing_up(messages, round(self._wall_s() * 1000))
         try:
             self._send(one)
         except Exception as error:
@@ -134,7 +134,7 @@ class _Delivery:
         self._thread = threading.Thread(target=self._run, name=f"channel {name}", daemon=True)
         self._thread.start()
 
-    def add(self, message: Message) -> None:
+    def add(self, message: AlertMessage) -> None:
         """Send a message soon."""
         self.outbox.add(message)
         with self._news:
@@ -174,7 +174,7 @@ class AlertRunner:
         alerts: Alerts,
         write: Write,
         *,
-        on_message: Callable[[Message], None] | None = None,
+        on_message: Callable[[AlertMessage], None] | None = None,
         muted: Callable[[Snapshot], Collection[str]] = lambda snapshot: (),
         deletions: Deletions = unknown_deletions,
         store: AlertStore | None = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import RecordedSpan
 from rsmq_tui.history.replay.messages import Inventories, Inventory
-from rsmq_tui.history.replay.polls import Change, Turn
+from rsmq_tui.history.replay.polls import Turn, VerdictChange
 from rsmq_tui.history.replay.replay import Replay
 from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, Progress, Snapshot, Thresholds
 from rsmq_tui.protocol import Namespaces
@@ -119,7 +119,7 @@ class SeekOutcome:
     a search was ended by a second request.
     """
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[VerdictChange, ...] = ()
     turns: tuple[Turn, ...] = ()
     sought: int = 0
     is_queue: bool = False

@@ -202,7 +202,7 @@ _NO_TIME = pa.scalar(-1, pa.int64())
 _COLUMNS = ("at_ms", "recorder", *_OF, "verdict", "status", "since_ms", "pending_since_ms", "created_ms")
 
 
-class Change(NamedTuple):
+class VerdictChange(NamedTuple):
     """A queue's verdict changed at a poll; or, if ``queue`` is None, polls of a place began to fail or to succeed.
 
     ``before`` is None if the queue is new. For a place, ``before`` and ``after`` are ``ok`` or ``down``.
@@ -226,7 +226,7 @@ class Turn(NamedTuple):
     is_end: bool
 
 
-ChangeT = TypeVar("ChangeT", Change, Turn)
+ChangeT = TypeVar("ChangeT", VerdictChange, Turn)
 
 
 class _Mark(NamedTuple):
@@ -249,7 +249,7 @@ class _Mark(NamedTuple):
         return was_created_again(before.created_ms, self.created_ms)
 
 
-class Changes:
+class VerdictChanges:
     """Finds changes and incidents in a timeline; ``expected`` is by profile."""
 
     def __init__(self, timeline: Timeline, expected: Mapping[str, Expected]) -> None:
@@ -261,7 +261,7 @@ class Changes:
         """Clear the cache, after new polls were recorded."""
         self._marks.cache_clear()
 
-    def near(self, at_ms: int, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
+    def near(self, at_ms: int, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[VerdictChange]:
         """Return the first changes of a queue and its place after a moment, all of one time.
 
         They are the last before it if ``direction`` is negative. Empty if there are no changes. ``on_hour`` is called
@@ -269,7 +269,7 @@ class Changes:
         """
         place, name = queue
 
-        def changes(hour: int) -> Iterator[Change]:
+        def changes(hour: int) -> Iterator[VerdictChange]:
             return (one for one in self._changes(hour) if one.place == place and one.queue in (name, None))
 
         return self._nearest(changes, at_ms, direction, on_hour)
@@ -323,7 +323,7 @@ class Changes:
                 if at_ms is not None and at_ms // HOUR_MS == hour:
                     yield Turn(at_ms, incident, is_end)
 
-    def _changes(self, hour: int) -> list[Change]:
+    def _changes(self, hour: int) -> list[VerdictChange]:
         """Return the changes of an hour, in chronological order."""
         said: dict[tuple[Place, str | None], str] = {}
         for mark in self._marks(hour - 1):
@@ -336,7 +336,7 @@ class Changes:
             is_new = before is None and mark.queue is not None and mark.said != Verdict.OK
             # The first row of a recording is not a change.
             if (is_new and self._is_followed(mark)) or (before is not None and before != mark.said):
-                found.append(Change(mark.at_ms, mark.place, mark.queue, before, mark.said))
+                found.append(VerdictChange(mark.at_ms, mark.place, mark.queue, before, mark.said))
         return found
 
     def _is_followed(self, mark: _Mark) -> bool:

@@ -10,7 +10,16 @@ from typing import NamedTuple
 from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, RecordedSpan
-from rsmq_tui.history.replay.polls import WINDOW_MS, Change, Changes, ChangeT, Of, SeekCallback, Timeline, Turn
+from rsmq_tui.history.replay.polls import (
+    WINDOW_MS,
+    ChangeT,
+    Of,
+    SeekCallback,
+    Timeline,
+    Turn,
+    VerdictChange,
+    VerdictChanges,
+)
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
@@ -86,7 +95,7 @@ class Replay:
         self.snapshot = Snapshot(0, "", "")
         self.skipped: RecordedSpan | None = None
         self._to_ms = to_ms
-        self._changes = Changes(self.timeline, expected or {})
+        self._changes = VerdictChanges(self.timeline, expected or {})
         self._tracks: dict[Place, PlaceTrack] = {}
         self._fleet = Fleet(())
         span = self.timeline.span
@@ -192,7 +201,7 @@ class Replay:
             self.seek(at_ms)
         return True
 
-    def go_to_change(self, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[Change]:
+    def go_to_change(self, direction: int, queue: Of, on_hour: SeekCallback | None = None) -> list[VerdictChange]:
         """Go to the next change of a queue's verdict, or the previous one if ``direction`` is negative; return it.
 
         Outages of its place are changes too.

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
-from rsmq_tui.monitor import Drain, Link, QueueState, Snapshot, Totals, Verdict
+from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
 from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.place_tracker import RunningTotals
@@ -375,7 +375,7 @@ class PlaceTrack:
             queues=queues,
             totals=totals,
             trend=trend,
-            link=Link(self._failed(now_ms, next_ms), None if at_ms is None else at_ms / 1000, None),
+            connection=Connection(self._failed(now_ms, next_ms), None if at_ms is None else at_ms / 1000, None),
             interval_s=self.spans.interval_ms / 1000,
             place=self.label,
             memory_limit=self._polls[-1].memory_limit if self._polls else None,

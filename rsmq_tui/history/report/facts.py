@@ -35,7 +35,16 @@ from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
 from rsmq_tui.history.report.recreated import Recreated, recreated_of
 from rsmq_tui.history.report.restarts import Restart, restarts_of
-from rsmq_tui.history.report.slo import Level, Measured, Objectives, Server, ServiceLevels, Use, Watched, sums_by_queue
+from rsmq_tui.history.report.slo import (
+    Measured,
+    Objectives,
+    Server,
+    ServiceLevel,
+    ServiceLevels,
+    Use,
+    WatchedTime,
+    sums_by_queue,
+)
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.slo import AGE as AGE_P99
 from rsmq_tui.monitor.slo import Objective
@@ -155,8 +164,8 @@ class Report:
     recreated: tuple[Recreated, ...]
     bounds: Mapping[TimeSpan, Bounds]
     times: Mapping[str, Sequence[TimeSpan]]
-    levels: tuple[Level, ...]
-    uses: Mapping[Level, tuple[Use, ...]]
+    levels: tuple[ServiceLevel, ...]
+    uses: Mapping[ServiceLevel, tuple[Use, ...]]
     depth: Line
     fullest: Fullest | None
     rates: tuple[Line, ...]
@@ -244,7 +253,7 @@ def gather(
     spans = [span, before] if was_recorded else [span]
     limits_ms = {ref: _late_ms(objectives(ref.profile), ref.queue) for ref in refs}
     sums = _sums(analysis, spans, sorted({LATE_MS, *limits_ms.values()}), whole)
-    watched = Watched(analysis, spans)
+    watched = WatchedTime(analysis, spans)
     figures = []
     for number, each in enumerate(spans):
         late = [sums[ref][f"late{limit}_{number}"] for ref, limit in limits_ms.items() if ref in sums]
@@ -466,7 +475,7 @@ def _late_ms(objectives: Iterable[Objective], queue: str) -> int:
 
 def _figures(
     analysis: Analysis, span: TimeRange, chosen: Collection[QueueRef] | None, refs: Collection[QueueRef],
-    watched: Watched, late: Sequence[float | None],
+    watched: WatchedTime, late: Sequence[float | None],
 ) -> Figures:  # fmt: skip
     episodes = analysis.episodes(span)
     incidents = _incidents(analysis, span, chosen, episodes)

@@ -68,7 +68,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class ServiceLevel:
     """How well a server or a queue met an objective, up to ``end_ms``.
 
     ``window`` is the objective's own; ``burns`` are of the times ``BURNS_MS``; ``week`` are the last seven days, and
@@ -187,13 +187,13 @@ class ServiceLevels:
         for one in self._episodes:
             if one.verdict == STALLED:
                 self._stalled.setdefault(one.ref, []).append((one.start_ms, one.end_ms))
-        self._watched = Watched(analysis, self._spans if wanted else ())
+        self._watched = WatchedTime(analysis, self._spans if wanted else ())
         limits_ms = sorted({objective.below_ms for objective, _ in wanted if objective.sli == AGE})
         self._ages = _ages(analysis, self._spans, limits_ms)
         levels = (self._level(objective, subject, end_ms) for objective, subject in wanted)
         self.levels = tuple(sorted(levels, key=lambda one: 1.0 if one.budget_left is None else one.budget_left))
 
-    def uses(self, level: Level, most: int = 3) -> tuple[Use, ...]:
+    def uses(self, level: ServiceLevel, most: int = 3) -> tuple[Use, ...]:
         """Return the incidents that used most of the error budget in the window."""
         budget_ms = level.window.watched_ms * level.objective.budget
         if not (level.window.bad_ms and budget_ms):
@@ -208,9 +208,9 @@ class ServiceLevels:
                 found.append(Use(incident, bad_ms, bad_ms / budget_ms))
         return tuple(sorted(found, key=lambda use: -use.bad_ms)[:most])
 
-    def _level(self, objective: Objective, subject: Subject, end_ms: int) -> Level:
+    def _level(self, objective: Objective, subject: Subject, end_ms: int) -> ServiceLevel:
         window, *burns, week, before = (self._measured(objective, subject, span) for span in _spans(objective, end_ms))
-        return Level(objective, subject, end_ms, window, tuple(burns), week, before)
+        return ServiceLevel(objective, subject, end_ms, window, tuple(burns), week, before)
 
     def _measured(self, objective: Objective, subject: Subject, span: TimeRange) -> Measured:
         number = self._number_of[span]
@@ -226,7 +226,7 @@ class ServiceLevels:
         spans = self._stalled.get(queue, ())
         return [(from_ms, to_ms) for from_ms, to_ms in spans if to_ms - from_ms >= objective.below_ms]
 
-    def _bad(self, level: Level) -> list[TimeSpan]:
+    def _bad(self, level: ServiceLevel) -> list[TimeSpan]:
         """Return when the indicator of a level was bad."""
         if level.queue is None:
             return outages_of(self._episodes, Server(*level.subject[:2]))
@@ -262,7 +262,7 @@ def outages_of(episodes: Iterable[Episode], server: Server) -> list[TimeSpan]:
     ]
 
 
-class Watched:
+class WatchedTime:
     """How long each queue was watched in some ranges, and when each server was."""
 
     def __init__(self, analysis: Analysis, spans: Sequence[TimeRange]) -> None:

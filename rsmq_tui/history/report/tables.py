@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, server_name, worst_first
-from rsmq_tui.history.report.slo import Level
+from rsmq_tui.history.report.slo import ServiceLevel
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, plural, printable, rate, seconds, size
 
 _INCIDENTS, _LEVELS, _QUEUES, _OTHERS = 100, 30, 100, 30
@@ -34,7 +34,7 @@ class Overview(NamedTuple):
     after: Sequence[str] = ()
 
 
-def slo_table(levels: Iterable[Level], name: Callable[[Level], str], most: int = _LEVELS) -> Table:
+def slo_table(levels: Iterable[ServiceLevel], name: Callable[[ServiceLevel], str], most: int = _LEVELS) -> Table:
     """Return how well objectives were met, the most used budget first."""
     rows = [
         (
@@ -83,7 +83,7 @@ def service_levels(report: Report) -> Overview | None:
     # Levels that used nothing of their budget add no information.
     used = [level for level in report.levels if level.budget_left is not None and level.budget_left < 1]
 
-    def name(level: Level) -> str:
+    def name(level: ServiceLevel) -> str:
         return server_name(level.subject) if level.queue is None else report.name(level.queue)
 
     rest = len(report.levels) - len(used)

@@ -8,7 +8,7 @@ from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, Ti
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
 from rsmq_tui.history.report.recreated import Recreated
 from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Restart
-from rsmq_tui.history.report.slo import Level
+from rsmq_tui.history.report.slo import ServiceLevel
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import (
     UNKNOWN,
@@ -117,7 +117,7 @@ def percent(share: float | None) -> str:
     return f"{floor(round(share * 100 * 10**digits, 6)) / 10**digits:.{digits}f} %"
 
 
-def budget_words(level: Level) -> str:
+def budget_words(level: ServiceLevel) -> str:
     """Return how much of the error budget of a level is left."""
     left = level.budget_left
     if left is None:
@@ -125,7 +125,7 @@ def budget_words(level: Level) -> str:
     return f"{100 * left:.0f} %" if left > -10 else f"{-left:,.0f} times over"
 
 
-def burn_words(level: Level) -> tuple[str, ...]:
+def burn_words(level: ServiceLevel) -> tuple[str, ...]:
     """Return the burn rates of a level; ! marks those that need attention."""
     return tuple(
         UNKNOWN if burn is None else f"{burn:.1f}{'!' if is_high else ''}"

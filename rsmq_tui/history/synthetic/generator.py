@@ -127,7 +127,7 @@ def _stretch(queue: plan.Queue, knots: plan.Knots, number: int, day_ms: int) -> 
     ]
 
 
-def _verdict(event: plan.Event, slopes: Sequence[float]) -> int:
+def _verdict(event: plan.CurveState, slopes: Sequence[float]) -> int:
     """Return the verdict that applies while messages are ready."""
     if event.is_stalled:
         return VERDICTS.index(Verdict.STALLED)

@@ -364,10 +364,10 @@ class Knots(NamedTuple):
     received: list[float]
     deleted: list[float]
     lag_ms: list[float]
-    events: list["Event"]
+    events: list["CurveState"]
 
 
-class Event(NamedTuple):
+class CurveState(NamedTuple):
     """The state between two knots; ``poison_ms`` is when the poison message was first received, None for none.
 
     ``since_ms`` is when the consumers fell behind, None if they keep up.
@@ -390,7 +390,7 @@ class Counts(NamedTuple):
     deleted: float
     lag_ms: float
     created_ms: float
-    event: Event
+    event: CurveState
 
 
 class _Lag(NamedTuple):
@@ -499,7 +499,7 @@ class Curve:
         sent, received, deleted = (max(0.0, self._sent(until_ms) - start) for until_ms in times)
         return sent, received, deleted, lag_ms
 
-    def _event(self, at_ms: float, created_ms: float) -> Event:
+    def _event(self, at_ms: float, created_ms: float) -> CurveState:
         is_stalled, is_growing = self._queue.role is Role.LETTERS, False
         since_ms = created_ms if is_stalled else None
         for lag in self._lags_near(at_ms, at_ms):
@@ -513,7 +513,7 @@ class Curve:
                 poisons = round(first_ms // _POISON_EVERY_MS) - round(created_ms // _POISON_EVERY_MS)
                 poison_ms = first_ms if first_ms <= at_ms < last_ms else None
                 poisons += first_ms <= at_ms
-        return Event(is_stalled, is_growing, since_ms, poison_ms, poisons, created_ms)
+        return CurveState(is_stalled, is_growing, since_ms, poison_ms, poisons, created_ms)
 
     def _sent(self, at_ms: float) -> float:
         """Return the number of messages sent until a time, from a fixed origin on."""

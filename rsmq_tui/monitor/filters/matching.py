@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import Any, NoReturn, cast
 
 from rsmq_tui.monitor.filters.json_paths import Absent, JsonPath, load, value_at, value_text
-from rsmq_tui.monitor.messages.peek import MessageState, item_state, place_of
+from rsmq_tui.monitor.messages.peek import MessageState, item_place_of, item_state
 from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.protocol import RawMessage, ReadField, leading_int, name_bytes, name_of, sent_ms
 
@@ -545,7 +545,7 @@ def _test(term: Term, poison_rc: int, sent_at: SentAt) -> Predicate:
         return lambda raw, at_ms: compare(raw.size, value)
     if term.field == "rc":
         # List items have no receive counts.
-        return lambda raw, at_ms: place_of(raw.id) is None and compare(leading_int(raw.rc) or 0, value)
+        return lambda raw, at_ms: item_place_of(raw.id) is None and compare(leading_int(raw.rc) or 0, value)
     if term.field == "due":
         return lambda raw, at_ms: compare(_due_ms(raw) - at_ms, value)
 
@@ -560,7 +560,7 @@ def _state_test(states: tuple[str, ...], poison_rc: int) -> Predicate:
     wanted = set(states)
 
     def holds(raw: RawMessage, at_ms: int) -> bool:
-        place = place_of(raw.id)
+        place = item_place_of(raw.id)
         if place is not None:
             return not wanted.isdisjoint(_ITEM_STATES[item_state(place, raw.score, at_ms)])
         is_ready = _due_ms(raw) <= at_ms

@@ -376,7 +376,7 @@ class GroupingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MessageGroup:
     """A group of messages; ``bytes`` is the total of their bodies, ``oldest_ms`` is None if no id carries a time."""
 
     label: str
@@ -389,7 +389,7 @@ class Group:
         return None if self.oldest_ms is None else at_ms - self.oldest_ms
 
 
-class Groups:
+class MessageGroups:
     """Counts messages by ``shape``, or by a JSON path such as ``json.customer.type``.
 
     Beyond GROUPS_MAX groups, new labels count as OTHER. Labels are printable. Raises ``GroupingError`` for any other
@@ -427,17 +427,17 @@ class Groups:
                 await asyncio.sleep(0)
                 turn_ends_s = time.monotonic() + _TURN_S
 
-    def top(self, count: int) -> tuple[Group, ...]:
+    def top(self, count: int) -> tuple[MessageGroup, ...]:
         """Return the ``count`` largest groups; one more, OTHER, sums up the rest, if any."""
         ordered = sorted(
-            (Group(label, *values) for label, values in self._groups.items()),
+            (MessageGroup(label, *values) for label, values in self._groups.items()),
             key=lambda group: (group.label == OTHER, -group.count, group.label),
         )
         shown, rest = ordered[:count], ordered[count:]
         if rest:
             sent = [group.oldest_ms for group in rest if group.oldest_ms is not None]
             messages, size = sum(group.count for group in rest), sum(group.bytes for group in rest)
-            shown.append(Group(OTHER, messages, size, min(sent, default=None)))
+            shown.append(MessageGroup(OTHER, messages, size, min(sent, default=None)))
         return tuple(shown)
 
 

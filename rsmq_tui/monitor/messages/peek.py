@@ -51,7 +51,7 @@ class MessageState(StrEnum):
     UNLEASED = "no lease"
 
 
-def place_of(id: str | bytes) -> ItemPlace | None:
+def item_place_of(id: str | bytes) -> ItemPlace | None:
     """Return the place of a list item from its id; None for an RSMQ message."""
     # Fast path for millions of ids: the ids of RSMQ messages have no colon there.
     if id[1:2] not in (":", b":"):
@@ -62,7 +62,7 @@ def place_of(id: str | bytes) -> ItemPlace | None:
 
 def state_of(score: bytes, rc: bytes | None, at_ms: int, id: bytes = b"") -> MessageState:
     """Return the state of a message with that raw score, receive count and id, at that server time."""
-    place = place_of(id)
+    place = item_place_of(id)
     if place is not None:
         return item_state(place, score, at_ms)
     due_ms, _ = read_score(score.decode("latin-1"))
@@ -86,7 +86,7 @@ def count_states(
     scores: Sequence[bytes], rcs: Sequence[bytes | None], at_ms: int, ids: Sequence[bytes] = ()
 ) -> dict[MessageState, int]:
     """Count messages, given by their raw scores, receive counts and ids, by state at that server time."""
-    if ids and place_of(ids[0]) is not None:
+    if ids and item_place_of(ids[0]) is not None:
         states = [state_of(score, None, at_ms, id) for score, id in zip(scores, ids, strict=True)]
         return {state: states.count(state) for state in MessageState}
     due_ms = list(map(float, scores))
@@ -148,7 +148,7 @@ class MessageRow:
     @property
     def is_item(self) -> bool:
         """True for a list item."""
-        return place_of(self.id) is not None
+        return item_place_of(self.id) is not None
 
     def state_at(self, at_ms: int) -> MessageState:
         """Return its state at a later time: after ``due_ms`` a message is ready, and a lease has expired."""
@@ -233,7 +233,7 @@ def row_alone(raw: WholeMessage, body: bytes | None) -> MessageRow | None:
 
 def row_of(message: PeekedMessage, at_ms: int) -> MessageRow:
     """Return the row of a message at that server time."""
-    place = place_of(message.id)
+    place = item_place_of(message.id)
     if place is not None:
         return _item_row(message, place, at_ms)
     due_ms, _ = read_score(message.score)

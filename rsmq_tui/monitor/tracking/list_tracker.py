@@ -10,7 +10,7 @@ from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
 from rsmq_tui.protocol import Row
@@ -128,7 +128,7 @@ class ListTracker(Tracker):
         # Whether ``row`` is of an earlier run, with the digest of the next item instead of the item.
         self._is_restored = False
 
-    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+    def update(self, row: Row, at_ms: int, references: ReferenceBuckets) -> QueueState:
         """Return the state after a poll's row."""
         before, self.row = self.row, row
         ready, hidden, leased, head, lease = row
@@ -251,7 +251,7 @@ class ListTracker(Tracker):
         sample: ListSample,
         oldest_ms: int | None,
         overdue_ms: int | None,
-        references: References,
+        references: ReferenceBuckets,
         *,
         grows: bool,
     ) -> None:

@@ -11,11 +11,11 @@ from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, SHOWN_QUEUES, Look, Looked, flight_times
-from rsmq_tui.monitor.model import Changes, QueueState, Totals, Verdict
+from rsmq_tui.monitor.model import ChangedStates, QueueState, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, FlightTimes
-from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import DayBucket, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
@@ -178,7 +178,7 @@ class _PollInProgress:
 
     at_ms: int = 0
     since_last_ms: int = 0
-    references: References = (None, None, None, None)
+    references: ReferenceBuckets = (None, None, None, None)
     memory_limit: Limit | None = None
     # The queues whose states change although their rows may not, in order.
     stale: Sequence[int] = ()
@@ -258,7 +258,7 @@ class PlaceTracker:
         # that were replaced since.
         self._finished: tuple[QueueState, ...] | None = ()
         self._changed: set[int] = set()
-        self.changes: Changes | None = None
+        self.changes: ChangedStates | None = None
         self._totals = RunningTotals()
         self._rotation = Rotation()
         # The contribution to the sums of queues whose rates are unknown because of a change of this program: their
@@ -336,7 +336,7 @@ class PlaceTracker:
         if states is None or self._changed:
             # None of them is None: the row of a new queue is new, so it has been updated.
             states = cast("tuple[QueueState, ...]", tuple(self._states))
-        self.changes = None if before is None else Changes(before, sorted(self._changed))
+        self.changes = None if before is None else ChangedStates(before, sorted(self._changed))
         self._finished, self._changed = states, set()
         if self.trend.is_due(at_ms):
             self.trend.add_bucket(at_ms, [self._trackers[name].sample for name in self.trend.series])

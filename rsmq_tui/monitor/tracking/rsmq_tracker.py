@@ -7,7 +7,7 @@ from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, References, Tracker
+from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of
 from rsmq_tui.protocol import TIME_FROM, Row
@@ -73,7 +73,7 @@ class RsmqTracker(Tracker):
         # When the queue was created, empty, if that is less than ``growing_ms`` ago.
         self._created_ms: int | None = None
 
-    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+    def update(self, row: Row, at_ms: int, references: ReferenceBuckets) -> QueueState:
         """Return the state after a poll's row."""
         if row is not self.row:
             self._read = self._read_row(row, at_ms)

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Sample
-from rsmq_tui.monitor.tracking.trend import Reference, Trend
+from rsmq_tui.monitor.tracking.trend import ReferenceBucket, Trend
 from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from
 from rsmq_tui.protocol import Row
 
@@ -20,7 +20,7 @@ RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
 # The buckets for rates, for the drain, and for growth over its span and over twice as long.
-References = tuple[Reference | None, Reference | None, Reference | None, Reference | None]
+ReferenceBuckets = tuple[ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None]
 
 # A queue that cannot be read; trackers add what is known of it.
 # fmt: off
@@ -114,7 +114,7 @@ class Tracker(ABC):
         self._limit_due_ms = 0
 
     @abstractmethod
-    def update(self, row: Row, at_ms: int, references: References) -> QueueState:
+    def update(self, row: Row, at_ms: int, references: ReferenceBuckets) -> QueueState:
         """Return the state after a poll's row."""
 
     def resume(self) -> None:
@@ -226,7 +226,7 @@ class Tracker(ABC):
         self._first = sample
         self._earlier = self._grown = self._fallen = None
 
-    def _rates_from(self, references: References, sample: Sample) -> tuple[Sample, Sample]:
+    def _rates_from(self, references: ReferenceBuckets, sample: Sample) -> tuple[Sample, Sample]:
         """Return the samples from which rates and the trend count: none spans a change of this program."""
         if self.own_change_ms:
             self._changed = sample
@@ -247,7 +247,9 @@ class Tracker(ABC):
             self._fallen = buckets, falls_from((earlier, *between, sample))
         return self._fallen[1]
 
-    def _growth(self, references: References, sample: Sample, *, grows: bool, created_ms: int | None = None) -> Growth:
+    def _growth(
+        self, references: ReferenceBuckets, sample: Sample, *, grows: bool, created_ms: int | None = None
+    ) -> Growth:
         """Return the growth over ``growing_ms``, or twice as long if it is less than 1; once for each bucket.
 
         A queue that does not grow now may only be between two batches. ``created_ms`` is when the queue was created,
@@ -273,7 +275,7 @@ class Tracker(ABC):
         return growth
 
     def _grown_from(
-        self, which: int, span_ms: int, references: References, sample: Sample, created_ms: int | None
+        self, which: int, span_ms: int, references: ReferenceBuckets, sample: Sample, created_ms: int | None
     ) -> Sample | None:
         """Return the sample from which growth over a span counts; None if the queue was not monitored that long."""
         earlier = self._sample_at(which, references, sample)
@@ -320,7 +322,7 @@ class Tracker(ABC):
             return True
         return grows and self._backlog(sample) >= self._thresholds.growing_messages
 
-    def _sample_at(self, which: int, references: References, sample: Sample) -> Sample:
+    def _sample_at(self, which: int, references: ReferenceBuckets, sample: Sample) -> Sample:
         """Return the sample at a reference, or the first sample if the queue is younger than that bucket.
 
         Without a bucket, at the start or after a gap, it is ``sample`` itself: rates never span a gap.

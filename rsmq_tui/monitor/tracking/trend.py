@@ -41,7 +41,7 @@ TOTALS_FINE = 600
 TOTALS_COARSE_MS = 20_000
 
 
-class Reference(NamedTuple):
+class ReferenceBucket(NamedTuple):
     """The earlier bucket of a rate: its index and its time; from ``until_ms`` on it may be another one."""
 
     bucket: int
@@ -388,7 +388,7 @@ class Trend:
         if self.totals and self.totals[-1].ready is not None:
             self.add_totals(TotalsPoint(self.totals[-1].at_ms + 1, None, None, None, None, None))
 
-    def reference(self, at_ms: int, span_ms: int) -> Reference | None:
+    def reference(self, at_ms: int, span_ms: int) -> ReferenceBucket | None:
         """Return the bucket of about ``span_ms`` ago, or the oldest one after the last gap; None if there is none."""
         first = bisect_left(self.times_ms, self.gaps_ms[-1]) if self.gaps_ms else 0
         wanted = bisect_right(self.times_ms, at_ms - span_ms) - 1
@@ -397,7 +397,7 @@ class Trend:
             return None
         # Without a later bucket, the one that the next poll finds may be it.
         next_ms = self.times_ms[index + 1] if index + 1 < len(self.times_ms) else at_ms - span_ms
-        return Reference(index, self.times_ms[index], next_ms + span_ms)
+        return ReferenceBucket(index, self.times_ms[index], next_ms + span_ms)
 
     def rates(self, name: str, span_ms: int) -> Rates | None:
         """Return a queue's rates over the last ``span_ms``, or up to twice as long if polls are far apart.

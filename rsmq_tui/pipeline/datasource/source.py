@@ -202,7 +202,7 @@ class _Polls:
     def check(self) -> Snapshot:
         """Poll once; raises ``SourceError`` if the server cannot be read."""
         snapshot = self._polled()
-        failure = snapshot.link.failure
+        failure = snapshot.connection.failure
         if failure is not None:
             raise SourceError(printable(f"{snapshot.server}: {failure.words}"))
         return snapshot

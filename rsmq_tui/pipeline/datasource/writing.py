@@ -16,7 +16,7 @@ from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
 from rsmq_tui.pipeline.datasource.options import ERRORS, KEPT, ONCE, Options, SourceError, briefly, explain
 from rsmq_tui.protocol import RsmqError, StoredMessage, connect, name_bytes, validation
-from rsmq_tui.protocol.rsmq.client import FencedRsmq, Marked
+from rsmq_tui.protocol.rsmq.client import FencedRsmq, MarkedMessage
 from rsmq_tui.protocol.rsmq.operations import CHUNK_MESSAGES
 
 _TEXT: tuple[type[DataType], ...] = (StringType,)
@@ -279,7 +279,7 @@ class _Sending:
         self._done.sent += len(self._rsmq.send_messages(queue, [row.body for row in part], delay=delay_s))
 
     def _send_once(self, queue: str, delay_s: int | None, part: list[Outgoing]) -> None:
-        marked = [Marked(mark_of(row, self._times) if row.mark is None else row.mark, row.body) for row in part]
+        marked = [MarkedMessage(mark_of(row, self._times) if row.mark is None else row.mark, row.body) for row in part]
         for row, (mark, _) in zip(part, marked, strict=True):
             row.mark = mark
         fence, keep_s = self._done.fence, self._options.fence_s

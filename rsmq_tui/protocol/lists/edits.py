@@ -21,7 +21,7 @@ from rsmq_tui.protocol.keys import Keys, name_bytes
 from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, item_digest, value_id
 from rsmq_tui.protocol.lists.scan import whole_walk
 from rsmq_tui.protocol.outcomes import FOUND, Outcome, found_in, letters_of, outcome_of
-from rsmq_tui.protocol.rsmq.edits import GUARD, Condition, Edit, guard_text
+from rsmq_tui.protocol.rsmq.edits import GUARD, Edit, EditCondition, guard_text
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation, RawMessage
 from rsmq_tui.protocol.rsmq.scripts import Script
 
@@ -81,7 +81,7 @@ class ListBatch:
     sent: int = 0
     first: bool = False
     window: Window = field(default=Window(), compare=False)
-    conditions: tuple[Condition, ...] | None = field(default=None, compare=False)
+    conditions: tuple[EditCondition, ...] | None = field(default=None, compare=False)
 
     @property
     def read(self) -> Callable[[Any], str]:

@@ -382,7 +382,7 @@ _GLOB = re.compile(r"[*?\[]")
 _SPECIAL = re.compile(r"([*?\[\]\\])")
 
 
-def is_pattern(text: str) -> bool:
+def is_key_pattern(text: str) -> bool:
     """Return whether a text is a pattern of keys, and not a name."""
     return bool(_GLOB.search(text))
 
@@ -398,8 +398,8 @@ class ListDiscovery:
         self.note: str | None = None
         self._connections = connections
         self._list_names = names
-        self._named = frozenset(name_bytes(pattern) for pattern in patterns if not is_pattern(pattern))
-        globs = dict.fromkeys(pattern for pattern in patterns if is_pattern(pattern))
+        self._named = frozenset(name_bytes(pattern) for pattern in patterns if not is_key_pattern(pattern))
+        globs = dict.fromkeys(pattern for pattern in patterns if is_key_pattern(pattern))
         self._globs = tuple(name_bytes(glob) for pattern in globs for glob in _globs_of(pattern, names))
         # How many searches have not found each of those that were found.
         self._missed: dict[bytes, int] = {}

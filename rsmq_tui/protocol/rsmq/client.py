@@ -56,7 +56,7 @@ class Rsmq(_Operations, CommandRunner[Keys]):
         self.realtime = realtime
 
 
-class Marked(NamedTuple):
+class MarkedMessage(NamedTuple):
     """A message to send once; ``mark`` identifies it, and its first 12 bytes stand for the content."""
 
     mark: bytes
@@ -66,7 +66,7 @@ class Marked(NamedTuple):
 def _send_once(
     keys: Keys,
     queue: str,
-    messages: Iterable[Marked],
+    messages: Iterable[MarkedMessage],
     *,
     fence: str,
     keep_s: int,

@@ -59,7 +59,7 @@ class Comparison(NamedTuple):
     value: int
 
 
-class Condition(NamedTuple):
+class EditCondition(NamedTuple):
     """A condition on a message when it is changed: all comparisons of one group are true; inverted, of no group."""
 
     any_of: tuple[tuple[Comparison, ...], ...]
@@ -157,7 +157,7 @@ class MessageBatch:
     target: str | None = None
     must_exist: bool = True
     sent: int = 0
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[EditCondition, ...] | None = None
     keeps: bool = False
 
     def as_done(self, outcome: str) -> Sequence[Edit]:
@@ -256,7 +256,7 @@ class MessageBatch:
         return Outcome.DONE if score is None or self.kind is EditKind.RESCORE else Outcome.CHANGED
 
 
-def guard_text(conditions: tuple[Condition, ...] | None) -> str:
+def guard_text(conditions: tuple[EditCondition, ...] | None) -> str:
     """Return the guard as the scripts read it: empty if a message must be unchanged."""
     return "" if conditions is None else json.dumps([each._asdict() for each in conditions])
 

@@ -126,7 +126,7 @@ class Sighting(NamedTuple):
 
 
 @dataclass(slots=True)
-class Part:
+class ItemBatch:
     """Items for one call, in the order in which they are taken; ``heavy`` is the total length of their bodies."""
 
     items: list[Sighting] = field(default_factory=list)
@@ -230,9 +230,9 @@ class AreaReader:
                     if not left:
                         return
 
-    async def parts(self, wanted: Counter[bytes], spans: Sequence[PlaceRange]) -> AsyncGenerator[Part, None]:
+    async def parts(self, wanted: Counter[bytes], spans: Sequence[PlaceRange]) -> AsyncGenerator[ItemBatch, None]:
         """Yield the wanted items in parts for one call each, in the order in which they are taken."""
-        part, claimed, before = Part(), 0, 0
+        part, claimed, before = ItemBatch(), 0, 0
         async with aclosing(self.sightings(wanted, spans)) as seen:
             async for length, found in seen:
                 before = before or length
@@ -240,12 +240,12 @@ class AreaReader:
                     if part.items and item.place >= part.items[-1].place:
                         # Pushes have shifted places between the windows.
                         yield part
-                        part = Part()
+                        part = ItemBatch()
                     # Items that this change takes before these are gone by then.
                     first = part.items[0] if part.items else item
                     if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
                         yield part
-                        part = Part()
+                        part = ItemBatch()
                     part.add(item)
                     part.longest = max(part.longest, self.longest)
                     claimed += 1
@@ -325,7 +325,7 @@ class ItemFinder:
                 self._again(edit)
 
 
-async def _turned(found: Sequence[Part]) -> AsyncGenerator[Part, None]:
+async def _turned(found: Sequence[ItemBatch]) -> AsyncGenerator[ItemBatch, None]:
     behind = 0
     for part in reversed(found):
         part.behind, behind = behind, behind + len(part.items)

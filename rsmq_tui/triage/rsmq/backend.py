@@ -30,7 +30,7 @@ from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
 from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
-from rsmq_tui.triage.rsmq.plan import check, origin_notes, prepare_messages, prepare_queue, preview_of_queue
+from rsmq_tui.triage.rsmq.plan import check_action, origin_notes, prepare_messages, prepare_queue, preview_of_queue
 from rsmq_tui.triage.scope import (
     BODIES_SHOWN,
     SAME_MESSAGE,
@@ -82,7 +82,7 @@ class RsmqBackend(Backend):
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
         action = base.action
-        check(action)
+        check_action(action)
         base = replace(base, at_ms=await self._editor.clock_us() // 1000)
         if isinstance(action, actions.Fix):
             return await preview_of_fix(self._reader, base, action, on_progress)

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import QueueFields, RsmqEditor
-from rsmq_tui.protocol.rsmq.edits import Condition, Edit, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch
+from rsmq_tui.protocol.rsmq.edits import Edit, EditCondition, EditKind, Edits, FieldBatch, FieldEdit, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import Messages, chunked, raw_message
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
@@ -435,7 +435,7 @@ async def removal_of(
     *,
     must_exist: bool,
     sent: int = 0,
-    conditions: tuple[Condition, ...] | None = None,
+    conditions: tuple[EditCondition, ...] | None = None,
 ) -> Step:
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
     prepared, removed = Step(), seen
@@ -505,7 +505,7 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
     return LEFT_CHANGED if now.attributes.get(b"created") == seen.attributes.get(b"created") else LEFT_ANOTHER
 
 
-def check(action: actions.Action) -> None:
+def check_action(action: actions.Action) -> None:
     """Raise ``RsmqError`` if the protocol refuses an action, whatever is on the server."""
     if isinstance(action, actions.Fix):
         # The problem to fix may be the queue's name.

@@ -22,7 +22,7 @@ from rsmq_tui.tui.widgets.painted import Painted
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
     from rsmq_tui.triage.actions import Action
-    from rsmq_tui.triage.change import Change, Report
+    from rsmq_tui.triage.change import Change, ChangeReport
     from rsmq_tui.triage.execute import Run
     from rsmq_tui.triage.export import Exported
     from rsmq_tui.triage.part import PartScope
@@ -83,7 +83,7 @@ class ChangeStatus:
     may_undo: bool = False
 
 
-def end_of(report: "Report", keymap: Keymap) -> ChangeStatus:
+def end_of(report: "ChangeReport", keymap: Keymap) -> ChangeStatus:
     """Return the outcome of a change."""
     from rsmq_tui.triage.actions import Undo, action_named  # noqa: PLC0415 - only a change needs it
 
@@ -592,7 +592,7 @@ class ChangeController:
             self._remember_several(aims, run.report)
         return replace(status, aims=aims, scope=aims[0].scope if len(aims) == 1 else None, undone=undone)
 
-    def _remember_several(self, aims: Aims, report: "Report") -> None:
+    def _remember_several(self, aims: Aims, report: "ChangeReport") -> None:
         """Remember the changes of an action on the results of a search, for ``undo_several``."""
         from rsmq_tui.triage.several import SeveralReport  # noqa: PLC0415
 

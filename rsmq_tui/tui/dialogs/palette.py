@@ -101,7 +101,7 @@ _SYNONYMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class PaletteEntry:
     """One line: ``id`` identifies it among the used ones, ``key`` is shown beside it.
 
     ``more`` and ``synonyms`` are searched as well as the name.
@@ -123,45 +123,51 @@ def keys_on(screen: Screen[Any]) -> tuple[tuple[Where, ...], Usable]:
     return ("replay", *where) if is_replay else where, usable
 
 
-def commands_of(screen: Screen[Any]) -> list[Command]:
+def commands_of(screen: Screen[Any]) -> list[PaletteEntry]:
     """Return what can be done on a screen: its keys, those of the app, saved filters, pages and themes."""
     return [*_of_keys(screen), *_of_filters(screen), *_of_pages(dashboard_of(screen.app)), *_of_app(screen.app)]
 
 
-def _of_keys(screen: Screen[Any]) -> Iterator[Command]:
+def _of_keys(screen: Screen[Any]) -> Iterator[PaletteEntry]:
     where, usable = keys_on(screen)
     for key in keymap_of(screen.app).of(*where, "app", usable=usable):
         if key.where not in ("table", "lines") and key.id != "app.palette":
             owner = screen.app if key.where in ("app", "replay") else screen
             synonyms = _SYNONYMS.get(key.id.partition(".")[2], "")
             run = partial(owner.run_action, key.action)
-            yield Command(key.id, key.help, key.shown, run, synonyms=synonyms)
+            yield PaletteEntry(key.id, key.help, key.shown, run, synonyms=synonyms)
 
 
-def _of_filters(screen: Screen[Any]) -> Iterator[Command]:
+def _of_filters(screen: Screen[Any]) -> Iterator[PaletteEntry]:
     if isinstance(screen, DashboardScreen):
         for name, text in screen.saved_filters.items():
             show = partial(screen.apply_filter, text)
-            yield Command(f"filter.{name}", f"Filter: {printable(name, 60)}", printable(text, 30), show)
+            yield PaletteEntry(f"filter.{name}", f"Filter: {printable(name, 60)}", printable(text, 30), show)
 
 
-def _of_pages(dashboard: Dashboard) -> Iterator[Command]:
+def _of_pages(dashboard: Dashboard) -> Iterator[PaletteEntry]:
     for topic, sentence in topics().items():
         show = partial(dashboard.navigation.open, "page", topic)
-        yield Command(f"page.{topic}", f"Help: {topic}", "page", show, sentence)
+        yield PaletteEntry(f"page.{topic}", f"Help: {topic}", "page", show, sentence)
 
 
-def _of_app(app: App[Any]) -> Iterator[Command]:
+def _of_app(app: App[Any]) -> Iterator[PaletteEntry]:
     if not app.is_web:
-        yield Command("screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot")
+        yield PaletteEntry(
+            "screenshot", "Save a picture of the screen as SVG", "", app.deliver_screenshot, "screenshot"
+        )
     for name in sorted(name for name, theme in app.available_themes.items() if theme is not BUILTIN_THEMES.get(name)):
-        yield Command(f"theme.{name}", f"Theme: {name}", "theme", partial(app.run_action, f"choose_theme({name!r})"))
+        yield PaletteEntry(
+            f"theme.{name}", f"Theme: {name}", "theme", partial(app.run_action, f"choose_theme({name!r})")
+        )
 
 
-def _of_queues(dashboard: Dashboard) -> list[Command]:
+def _of_queues(dashboard: Dashboard) -> list[PaletteEntry]:
     show = dashboard.navigation.open_queue
     return [
-        Command(f"queue.{each.key}", each.name, each.place or "queue", partial(show, each.name, each.place), "queue on")
+        PaletteEntry(
+            f"queue.{each.key}", each.name, each.place or "queue", partial(show, each.name, each.place), "queue on"
+        )
         for each in (dashboard.snapshot.queues if dashboard.snapshot else ())
     ]
 
@@ -184,7 +190,7 @@ def rank(words: str, name: str, more: str) -> int | None:
     return 5 if all(letter in letters for letter in "".join(parts)) else None
 
 
-def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[Command]:
+def found(commands: Iterable[PaletteEntry], typed: str, used: Sequence[str]) -> list[PaletteEntry]:
     """Return the commands that match the typed text, the best first, then those used last."""
     places = {id: place for place, id in enumerate(used)}
     words = " ".join(typed[:_QUERY_MAX].lower().split())
@@ -201,13 +207,13 @@ def found(commands: Iterable[Command], typed: str, used: Sequence[str]) -> list[
     return [command for *_, command in nsmallest(_SHOWN_MAX, ranked, key=lambda each: each[:3])]
 
 
-_COLUMNS: tuple[Column[Command, None], ...] = (
+_COLUMNS: tuple[Column[PaletteEntry, None], ...] = (
     Column("name", "COMMAND", 20, lambda command, _: (command.name, "strong"), most=200),
     Column("key", "KEY", 16, lambda command, _: (command.key, "muted"), drop=1, right=True),
 )
 
 
-class PaletteScreen(Dialog[Command]):
+class PaletteScreen(Dialog[PaletteEntry]):
     """Returns the command that was chosen, or None; ``screen`` is the one that the commands are for."""
 
     DEFAULT_CSS = """
@@ -224,8 +230,8 @@ class PaletteScreen(Dialog[Command]):
     def __init__(self, screen: Screen[Any]) -> None:
         super().__init__()
         self._commands = commands_of(screen)
-        self._queues: list[Command] | None = None
-        self._table: RowTable[Command, None] = RowTable(_COLUMNS, None, on_open=self._run)
+        self._queues: list[PaletteEntry] | None = None
+        self._table: RowTable[PaletteEntry, None] = RowTable(_COLUMNS, None, on_open=self._run)
 
     def compose(self) -> ComposeResult:
         """The input, and the commands below it."""
@@ -247,7 +253,7 @@ class PaletteScreen(Dialog[Command]):
     def _choose(self) -> None:
         self._table.action_open()
 
-    def _run(self, command: Command) -> None:
+    def _run(self, command: PaletteEntry) -> None:
         self.dismiss(command)
 
     def action_cursor(self, step: int) -> None:
@@ -271,7 +277,7 @@ class PaletteScreen(Dialog[Command]):
         self._table.action_top()
 
 
-async def run_command(dashboard: Dashboard, command: Command | None) -> None:
+async def run_command(dashboard: Dashboard, command: PaletteEntry | None) -> None:
     """Run the command that was chosen in the palette, and remember its use."""
     if command is not None:
         dashboard.preferences.edit(

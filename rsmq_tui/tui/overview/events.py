@@ -47,11 +47,11 @@ class EventContext(NamedTuple):
 
 def _now_ms(dashboard: Dashboard, snapshot: Snapshot | None) -> int:
     """Return the server's time, which continues while it does not answer; in a replay, the position."""
-    if snapshot is None or snapshot.link.fresh_at_s is None:
+    if snapshot is None or snapshot.connection.fresh_at_s is None:
         return now_ms()
     if dashboard.replay is not None:
         return snapshot.at_ms
-    return snapshot.at_ms + round(max(0.0, dashboard.clock() - snapshot.link.fresh_at_s) * 1000)
+    return snapshot.at_ms + round(max(0.0, dashboard.clock() - snapshot.connection.fresh_at_s) * 1000)
 
 
 def _when(event: "Event", context: EventContext) -> Piece:

@@ -101,7 +101,7 @@ class NowPanel(Painted):
     def paint(self) -> list[Strip]:
         """Paint one fact a line."""
         snapshot = self.snapshot
-        if snapshot is None or snapshot.link.fresh_at_s is None:
+        if snapshot is None or snapshot.connection.fresh_at_s is None:
             return []
         totals = snapshot.totals
         age = None if totals.oldest_ready_due_ms is None else snapshot.at_ms - totals.oldest_ready_due_ms
@@ -273,7 +273,7 @@ class OverviewScreen(DashboardScreen):
             self.table.context = replace(self.table.context, stale=stale)
             self.table.repaint()
             self._tell_why()
-        if stale or self.snapshot.link.failure is not None or self.snapshot.paused:
+        if stale or self.snapshot.connection.failure is not None or self.snapshot.paused:
             self._last_events.follow(self.snapshot)
 
     def rest(self) -> None:
@@ -518,7 +518,7 @@ class OverviewScreen(DashboardScreen):
         ]
         if is_stale:
             # This is the last known verdict, which may no longer be true.
-            sign = "◌" if part.link.failure is None else "✗"
+            sign = "◌" if part.connection.failure is None else "✗"
             pieces.append((f"{sign} {stale_words(part, self.dashboard)} · ", "alarm"))
         pieces.append((words, "muted" if is_stale else ""))
         if back := returned(queue, part.trend):
@@ -616,7 +616,7 @@ class OverviewScreen(DashboardScreen):
         self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     def _tell_sums(self, snapshot: Snapshot) -> None:
-        if snapshot.link.fresh_at_s is None:
+        if snapshot.connection.fresh_at_s is None:
             return
         totals = snapshot.totals
         self.sparks.tell(

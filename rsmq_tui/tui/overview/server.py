@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsServer
-from rsmq_tui.monitor.server import Level, status_findings
+from rsmq_tui.monitor.server import CheckLevel, status_results
 from rsmq_tui.monitor.text import clock, printable, zone_words
 from rsmq_tui.protocol.status import ServerStatus
 from rsmq_tui.tui.keys import Where, bindings_of
@@ -20,8 +20,12 @@ from rsmq_tui.tui.widgets.text_view import LineView
 
 # INFO is read at most this often, and only while the screen is shown.
 _READ_EVERY_S = 2.0
-_SIGNS = {Level.OK: ("  ", ""), Level.WARN: ("▲ ", "verdict-growing"), Level.FAIL: ("✗ ", "verdict-broken")}
-# The second part of a finding's name -> its label, if it differs.
+_SIGNS = {
+    CheckLevel.OK: ("  ", ""),
+    CheckLevel.WARN: ("▲ ", "verdict-growing"),
+    CheckLevel.FAIL: ("✗ ", "verdict-broken"),
+}
+# The second part of a result's name -> its label, if it differs.
 _LABELS = {
     "kind": "server",
     "memory_full": "memory full",
@@ -37,7 +41,7 @@ _LEAST_WIDTH = 20
 
 
 class ServerScreen(DashboardScreen):
-    """Shows the findings about one server, or about each node of a cluster; ``h`` and ``l`` show other servers.
+    """Shows the results about one server, or about each node of a cluster; ``h`` and ``l`` show other servers.
 
     The status is read after a poll, so not while polls are paused or fail.
     """
@@ -56,7 +60,7 @@ class ServerScreen(DashboardScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the last status with the round trip of this poll, and read it again if it is time."""
         self._show()
-        is_answering = snapshot.link.failure is None and snapshot.link.fresh_at_s is not None
+        is_answering = snapshot.connection.failure is None and snapshot.connection.fresh_at_s is not None
         if is_answering and not self._is_reading and self.dashboard.clock() >= self._due_s:
             self._read()
 
@@ -146,8 +150,8 @@ class ServerScreen(DashboardScreen):
             lines += self._lines_of(status, before.get(status.node))
         if lines:
             trip = f"{snapshot.cost.round_trip_ms:.1f} ms, by the last poll"
-            lines += self._row("round trip", trip, Level.OK)
-        elif (failure := snapshot.link.failure) is not None:
+            lines += self._row("round trip", trip, CheckLevel.OK)
+        elif (failure := snapshot.connection.failure) is not None:
             lines = [[piece] for piece in why_unread(snapshot.server, failure)]
         elif self._error is None:
             lines = [[("  reading …", "muted")]]
@@ -156,17 +160,17 @@ class ServerScreen(DashboardScreen):
     def _lines_of(self, status: ServerStatus, earlier: ServerStatus | None) -> list[list[Piece]]:
         lines: list[list[Piece]] = []
         last = ""
-        for finding in status_findings(status, earlier, self.snapshot):
-            name = finding.name.partition(".")[2]
+        for result in status_results(status, earlier, self.snapshot):
+            name = result.name.partition(".")[2]
             # Findings of a kind are numbered: slow_0, slow_1.
             name = name.rpartition("_")[0] if name[-1].isdigit() else name
             label = _LABELS.get(name, name)
-            lines += self._row("" if label == last else label, finding.text, finding.level, finding.hint)
+            lines += self._row("" if label == last else label, result.text, result.level, result.hint)
             last = label
         return lines
 
-    def _row(self, label: str, text: str, level: Level, hint: str = "") -> list[list[Piece]]:
-        """Lay out a finding: its label and sign, the text beside them, and the hint below."""
+    def _row(self, label: str, text: str, level: CheckLevel, hint: str = "") -> list[list[Piece]]:
+        """Lay out a result: its label and sign, the text beside them, and the hint below."""
         sign, token = _SIGNS[level]
         indent = _LABEL_WIDTH + len(sign) + 1
         width = max(_LEAST_WIDTH, self._view.size.width - indent - 1)

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PeekError, Snapshot
-from rsmq_tui.monitor.messages.peek import place_of
+from rsmq_tui.monitor.messages.peek import item_place_of
 from rsmq_tui.monitor.poller import ReadsAgain
 from rsmq_tui.monitor.text import clock, duration, plural, printable, short_clock
 from rsmq_tui.tui.keys import Where, bindings_of
@@ -231,7 +231,7 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
     view = life.seen
     if view is None or not life.stages:
         return ""
-    is_item, stage = place_of(view.id) is not None, life.stages[-1]
+    is_item, stage = item_place_of(view.id) is not None, life.stages[-1]
     left = "" if stage.ends_ms is None else f"in {duration(stage.ends_ms - now_ms)}, at {_time(stage.ends_ms)}"
     match stage.name:
         case StageName.GONE:
@@ -332,14 +332,14 @@ class LifeLine(Painted):
 
     def _stops(self) -> Sequence[StageName]:
         known = {stage.name for stage in self._life.stages}
-        is_item = self._life.seen is not None and place_of(self._life.seen.id) is not None
+        is_item = self._life.seen is not None and item_place_of(self._life.seen.id) is not None
         # Stages that few messages have are shown only once they happen.
         rare = {StageName.DELAYED, StageName.EXPIRED, *((StageName.SENT,) if is_item else ())}
         return [name for name in StageName if name in known or name not in rare]
 
     def _title_of(self, name: StageName, width: int) -> str:
         view = self._life.seen
-        words = _OF_ITEMS.get(name, name.value) if view and place_of(view.id) is not None else name.value
+        words = _OF_ITEMS.get(name, name.value) if view and item_place_of(view.id) is not None else name.value
         times = sum(stage.name is name for stage in self._life.stages)
         number = f" x{times}" if times > 1 else ""
         return f"{words if len(words + number) < width else words.split()[-1]}{number}"
@@ -418,7 +418,7 @@ class LifeScreen(DashboardScreen):
         state = next((each for each in snapshot.queues if each.name == self.queue), None)
         if state is not None and state.vt_s is not None:
             self.life.vt_ms = state.vt_s * 1000
-        if snapshot.at_ms != self._read_for_ms and not snapshot.paused and snapshot.link.failure is None:
+        if snapshot.at_ms != self._read_for_ms and not snapshot.paused and snapshot.connection.failure is None:
             self._read_for_ms = snapshot.at_ms
             self._read()
         self._tell()
@@ -497,7 +497,7 @@ class LifeScreen(DashboardScreen):
             begun = "unknown" if stage.at_ms is None else clock(stage.at_ms)
             number = "" if stage.rc is None else f"receive {stage.rc}"
             between = "" if stage.after_ms is None else f"some time after {clock(stage.after_ms)}"
-            name = _OF_ITEMS.get(stage.name, stage.name.value) if place_of(self.message_id) else stage.name.value
+            name = _OF_ITEMS.get(stage.name, stage.name.value) if item_place_of(self.message_id) else stage.name.value
             rows.append(
                 [
                     (f" {begun:<13} ", "muted"),

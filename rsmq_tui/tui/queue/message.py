@@ -11,7 +11,7 @@ from textual.containers import Vertical
 from textual.worker import Worker
 
 from rsmq_tui.monitor import MessageRow, MessageState, MessageView, PageRequest, PeekError, Snapshot
-from rsmq_tui.monitor.messages.peek import place_of
+from rsmq_tui.monitor.messages.peek import item_place_of
 from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES
@@ -238,7 +238,7 @@ class MessageScreen(ActingScreen):
 
     @property
     def _is_item(self) -> bool:
-        return place_of(self.message_id) is not None
+        return item_place_of(self.message_id) is not None
 
     @property
     def _body(self) -> bytes | None:
@@ -375,7 +375,7 @@ class MessageScreen(ActingScreen):
 
 def may_read_again(known: MessageView) -> bool:
     """Return whether a read would find this message: of a list item that is gone, it would find an equal one."""
-    return known.row is not None or place_of(known.id) is None
+    return known.row is not None or item_place_of(known.id) is None
 
 
 def may_follow(known: MessageView, status: ChangeStatus | None) -> bool:
@@ -384,7 +384,7 @@ def may_follow(known: MessageView, status: ChangeStatus | None) -> bool:
     The server copies and hashes an item to find it again, which takes long for a long item; and while a change may be
     removing it, an equal one would be found.
     """
-    is_item, is_changing = place_of(known.id) is not None, status is not None and status.is_running
+    is_item, is_changing = item_place_of(known.id) is not None, status is not None and status.is_running
     return not is_item or not (is_changing or known.size > START_OF_BYTES)
 
 

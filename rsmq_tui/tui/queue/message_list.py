@@ -680,7 +680,7 @@ class MessageList(Vertical):
     @property
     def _is_sure(self) -> bool:
         """Whether the last poll succeeded, so that its numbers are those of now."""
-        return self._snapshot is not None and self._snapshot.link.failure is None
+        return self._snapshot is not None and self._snapshot.connection.failure is None
 
     @property
     def _counts(self) -> tuple[int | None, int | None]:
@@ -741,7 +741,7 @@ class MessageList(Vertical):
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Repeat a failed search after a newer poll has succeeded."""
         hits = self._found
-        if hits is None or hits.state is not SearchState.FAILED or snapshot.link.failure is not None:
+        if hits is None or hits.state is not SearchState.FAILED or snapshot.connection.failure is not None:
             return
         if snapshot.at_ms != self._searched_for_ms:
             self._search()

@@ -196,7 +196,7 @@ class QueuePane(Pane[Page]):
         title = "First messages"
         if page is not None and page.rows:
             title = f"First {count(len(page.rows))} of {plural(page.depth, 'message')}"
-            is_old = part is not None and part.link.failure is not None
+            is_old = part is not None and part.connection.failure is not None
             if self._problem or is_old or dashboard.replay is not None:
                 title += f" as of {clock(page.at_ms)[:8]}"
         if title != self._title:

@@ -15,9 +15,9 @@ from textual.widgets import Input
 
 from rsmq_tui.monitor import (
     Filter,
-    Group,
     GroupingError,
-    Groups,
+    MessageGroup,
+    MessageGroups,
     MessageRow,
     PeekError,
     QueueState,
@@ -91,7 +91,7 @@ def title_pieces(
             pieces.append((f"; {more}, at the rates of {'1 min' if rates is recent else '10 s'}", "strong"))
         if back := returned(state, snapshot.trend):
             pieces.append((f"; {back}", "strong"))
-    elif snapshot.link.fresh_at_s is not None:
+    elif snapshot.connection.fresh_at_s is not None:
         pieces.append((f"   {_GONE}; the log (esc, {log_key}) says which", "alarm"))
     return pieces
 
@@ -444,12 +444,12 @@ class GroupContext:
     at_ms: int
     total: int
 
-    def share(self, group: Group) -> str:
+    def share(self, group: MessageGroup) -> str:
         """Return a group's share of all messages: 12.5%."""
         return f"{100 * group.count / self.total:.1f}%" if self.total else ""
 
 
-GROUP_COLUMNS: tuple[Column[Group, GroupContext], ...] = (
+GROUP_COLUMNS: tuple[Column[MessageGroup, GroupContext], ...] = (
     Column("label", "GROUP", 10, lambda group, _: (group.label, ""), grow=True),
     Column("count", "COUNT", 7, lambda group, _: (compact(group.count), "strong"), right=True),
     Column("share", "SHARE", 6, lambda group, context: (context.share(group), ""), right=True),
@@ -512,13 +512,13 @@ class GroupScreen(Dialog[str]):
 
     def __init__(self, source: Source, queue: str, wanted: Filter) -> None:
         super().__init__()
-        self.table: RowTable[Group, GroupContext] = RowTable(
+        self.table: RowTable[MessageGroup, GroupContext] = RowTable(
             GROUP_COLUMNS, GroupContext(0, 0), id="groups", on_open=self._choose
         )
         self._entry = ChoiceInput(_FIRST, choices=(), placeholder="json.customer.type, or shape", id="by")
         self._counted = TextLine(id="counted")
         self._source, self._queue, self._wanted = source, queue, wanted
-        self._groups: Groups | None = None
+        self._groups: MessageGroups | None = None
         self._at_ms = 0
         self._words: Piece = (" enter counts", "muted")
         self._shown_total = -1
@@ -562,7 +562,7 @@ class GroupScreen(Dialog[str]):
     @on(Input.Submitted)
     def _count_by(self, event: Input.Submitted) -> None:
         try:
-            groups = Groups(event.value.strip())
+            groups = MessageGroups(event.value.strip())
         except GroupingError as error:
             self._words = (f" {printable(str(error), 200)}", "alarm")
             self._show()
@@ -571,7 +571,7 @@ class GroupScreen(Dialog[str]):
         self._count(groups)
         self.set_focus(self.table)
 
-    def _choose(self, group: Group) -> None:
+    def _choose(self, group: MessageGroup) -> None:
         groups = self._groups
         if groups is None:
             return
@@ -584,7 +584,7 @@ class GroupScreen(Dialog[str]):
             self.dismiss(term)
 
     @work(group="group", exclusive=True)
-    async def _count(self, groups: Groups) -> None:
+    async def _count(self, groups: MessageGroups) -> None:
         try:
             async with aclosing(self._source.search(self._queue, self._wanted)) as found:
                 async for progress in found:

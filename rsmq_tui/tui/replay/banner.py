@@ -16,7 +16,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 if TYPE_CHECKING:
     from rsmq_tui.history.names import Place
     from rsmq_tui.history.replay.player import Player
-    from rsmq_tui.history.replay.polls import Change, Turn
+    from rsmq_tui.history.replay.polls import Turn, VerdictChange
     from rsmq_tui.tui.replay.session import ReplaySession
 
 
@@ -68,21 +68,21 @@ def outcome_words(replaying: "ReplaySession") -> str:
 
 def freshness(snapshot: Snapshot, replaying: "ReplaySession") -> Piece:
     """Return how often was recorded, or why the numbers are old."""
-    link = snapshot.link
+    connection = snapshot.connection
     if not snapshot.at_ms:
         # This place was recorded only later.
         return "nothing was recorded here before this time ", "alarm"
-    if link.failure is None:
+    if connection.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
     return f"✗ {outage_words(snapshot, replaying)} ", "alarm"
 
 
 def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
     """Describe how old the numbers are, and why."""
-    link = snapshot.link
-    why = printable(link.failure.sentence if link.failure else "", 80)
-    is_gap = link.failure is not None and link.failure.kind == "gap"
-    age_ms = None if link.fresh_at_s is None else replaying.position_ms - link.fresh_at_s * 1000
+    connection = snapshot.connection
+    why = printable(connection.failure.sentence if connection.failure else "", 80)
+    is_gap = connection.failure is not None and connection.failure.kind == "gap"
+    age_ms = None if connection.fresh_at_s is None else replaying.position_ms - connection.fresh_at_s * 1000
     parts = ["" if is_gap else "down", "" if age_ms is None else f"numbers {duration(age_ms)} old"]
     numbers = ", ".join(filter(None, parts))
     return f"{numbers}: {why}" if numbers else why
@@ -90,7 +90,7 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
 
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession", keymap: Keymap) -> list[Piece]:
     """Return why a replay shows no queue."""
-    if snapshot.link.failure is not None:
+    if snapshot.connection.failure is not None:
         poll, incident = keymap.face("replay.next"), keymap.face("next_verdict")
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
@@ -108,7 +108,7 @@ def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list
     return [(f"   messages as of {clock(at_ms)[:8]}, {ago} before", "alarm")]
 
 
-def _change_words(change: "Change") -> str:
+def _change_words(change: "VerdictChange") -> str:
     where = _server(change.place)
     if change.queue is None:
         return f"{where} is down" if change.after == DOWN else f"{where} answers again"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedTime:
     """A marked time to compare with, and the snapshot that was shown then."""
 
     at_ms: int
@@ -40,7 +40,7 @@ class ReplaySession:
         self.player = player
         self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
-        self.marked: Marked | None = None
+        self.marked: MarkedTime | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
         # By all labels that they ever had: open screens may still have an older one.
@@ -63,7 +63,7 @@ class ReplaySession:
             for place, label in labels.items()
         )
         if self.marked is not None and not self.marked.snapshot.parts:
-            self.marked = Marked(self.marked.at_ms, _relabelled(self.marked.snapshot, self.label_of("")))
+            self.marked = MarkedTime(self.marked.at_ms, _relabelled(self.marked.snapshot, self.label_of("")))
         return True
 
     def label_of(self, label: str) -> str:
@@ -84,7 +84,7 @@ class ReplaySession:
     def shows(self, at_ms: int) -> bool:
         """Return whether it shows that moment, and anything was recorded then, including an outage."""
         snapshot = self.player.snapshot
-        failures = [part.link.failure for part in snapshot.parts or (snapshot,)]
+        failures = [part.connection.failure for part in snapshot.parts or (snapshot,)]
         return self.position_ms == at_ms and any(failure is None or failure.kind != "gap" for failure in failures)
 
     @property
@@ -100,7 +100,7 @@ class ReplaySession:
     def mark(self, snapshot: Snapshot) -> None:
         """Mark the current time with what is shown, without its trend."""
         parts = tuple(replace(part, trend=Trend()) for part in snapshot.parts)
-        self.marked = Marked(self.position_ms, replace(snapshot, trend=Trend(), parts=parts))
+        self.marked = MarkedTime(self.position_ms, replace(snapshot, trend=Trend(), parts=parts))
 
     def place(self, label: str) -> "Place":
         """Return the recorded place of a current or earlier label; raises ``LookupError``."""
@@ -157,7 +157,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
             servers.setdefault(place.server, ServerDetector(place.server))
         tracks[place].add_poll(poll)
         snapshot = tracks[place].snapshot(poll.at_ms)
-        found += servers[place.server].observe(f"{place.profile} {place.ns}", snapshot.link.failure, poll.at_ms)
+        found += servers[place.server].observe(f"{place.profile} {place.ns}", snapshot.connection.failure, poll.at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         if poll.info is not None and informing.setdefault(place.server, place) == place:
             found += servers[place.server].observe_info(poll.info)

@@ -24,7 +24,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 def age_words(part: Snapshot, dashboard: Dashboard) -> str:
     """Describe the age of the numbers of a server that are stale."""
-    fresh_s = part.link.fresh_at_s
+    fresh_s = part.connection.fresh_at_s
     if fresh_s is None:
         return "no data yet"
     if dashboard.replay is not None:
@@ -38,7 +38,7 @@ def stale_words(part: Snapshot, dashboard: Dashboard) -> str:
         from rsmq_tui.tui.replay.banner import outage_words  # noqa: PLC0415 - live screens need none
 
         return outage_words(part, dashboard.replay)
-    failure, age = part.link.failure, age_words(part, dashboard)
+    failure, age = part.connection.failure, age_words(part, dashboard)
     if failure is None:
         return f"{age} · waiting for the server"
     if len({each.server for each in part.parts}) > 1:
@@ -53,9 +53,9 @@ def _retry_words(part: Snapshot, dashboard: Dashboard) -> str:
     """Describe when the next attempt is."""
     if part.paused:
         return "paused"
-    link = part.link
-    doing = "retrying" if link.fresh_at_s is None else "reconnecting"
-    again_s = 0.0 if link.retry_at_s is None else link.retry_at_s - dashboard.clock()
+    connection = part.connection
+    doing = "retrying" if connection.fresh_at_s is None else "reconnecting"
+    again_s = 0.0 if connection.retry_at_s is None else connection.retry_at_s - dashboard.clock()
     return f"{doing} in {again_s:.0f} s" if again_s >= 0.5 else doing
 
 
@@ -69,12 +69,12 @@ def why_unread(server: str, failure: Failure) -> list[Piece]:
 
 def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piece]:
     """Return why there are no rows, with the filter ``typed``, and what to do next."""
-    failure, replay, keymap = snapshot.link.failure, dashboard.replay, dashboard.keymap
+    failure, replay, keymap = snapshot.connection.failure, dashboard.replay, dashboard.keymap
     if replay is not None and not (typed and snapshot.queues):
         from rsmq_tui.tui.replay.banner import empty_words  # noqa: PLC0415 - live screens need none
 
         return empty_words(snapshot, replay, keymap)
-    if snapshot.link.fresh_at_s is None:
+    if snapshot.connection.fresh_at_s is None:
         if failure is None:
             return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
         retry, leave = keymap.face("refresh"), keymap.face("app.back")
@@ -116,11 +116,13 @@ FRESHNESS_S = 0.5
 
 def is_stale(snapshot: Snapshot, dashboard: Dashboard) -> bool:
     """Return whether the numbers of a server are old: its last poll failed or is overdue; of several, all are."""
-    return all(part.link.failure is not None or _is_late(part, dashboard) for part in snapshot.parts or (snapshot,))
+    return all(
+        part.connection.failure is not None or _is_late(part, dashboard) for part in snapshot.parts or (snapshot,)
+    )
 
 
 def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
-    fresh_s = part.link.fresh_at_s
+    fresh_s = part.connection.fresh_at_s
     if dashboard.replay is not None or part.paused or fresh_s is None:
         return False
     # A poll may take twice as long as the last one.
@@ -199,7 +201,13 @@ class StatusLine(Painted):
         for server in servers[:1] if is_one else servers:
             if server.name or not is_one:
                 part = snapshot.part(server.place)
-                gone = "✗ " if part.link.failure is not None else "◌ " if _is_late(part, dashboard_of(self.app)) else ""
+                gone = (
+                    "✗ "
+                    if part.connection.failure is not None
+                    else "◌ "
+                    if _is_late(part, dashboard_of(self.app))
+                    else ""
+                )
                 # The address beside it has the namespaces of one server.
                 title = server.name if is_one else server.title(part.ns)
                 names += [(f" {gone}{printable(title, 24)} ", server.colour or "strong"), (" ", "")]
@@ -208,7 +216,7 @@ class StatusLine(Painted):
         pieces.append((_ADDRESS, (f" {printable(snapshot.server)} · {ns} ", "")))
         if all(server.read_only for server in servers):
             pieces.append((_READ_ONLY, (" read-only ", "strong")))
-        if snapshot.link.fresh_at_s is not None:
+        if snapshot.connection.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
             pieces.append((_COUNTS, (f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", "")))
             pieces += [(_NOTE, (f"  ! {printable(note, 50)} ", "alarm")) for note in snapshot.notes[:1]]
@@ -222,7 +230,7 @@ class StatusLine(Painted):
             return [*self._zone(), freshness(snapshot, replaying)]
         cost = snapshot.cost
         pieces: list[Piece] = []
-        if snapshot.link.fresh_at_s is not None:
+        if snapshot.connection.fresh_at_s is not None:
             pieces = [
                 (f"{size(cost.bytes):>9} ", "muted"),
                 (f"{count(cost.commands):>3} cmd · ", "muted"),
@@ -251,10 +259,10 @@ class StatusLine(Painted):
         return ("REC ", "alarm")
 
     def _freshness(self, snapshot: Snapshot) -> Piece:
-        dashboard, link = dashboard_of(self.app), snapshot.link
-        if link.failure is not None:
+        dashboard, connection = dashboard_of(self.app), snapshot.connection
+        if connection.failure is not None:
             return (f"✗ {stale_words(snapshot, dashboard)} ", "alarm")
-        age_s = None if link.fresh_at_s is None else max(0.0, dashboard.clock() - link.fresh_at_s)
+        age_s = None if connection.fresh_at_s is None else max(0.0, dashboard.clock() - connection.fresh_at_s)
         if snapshot.paused:
             return (f"‖ paused · data {age_s or 0:.0f} s old ", "alarm")
         parts = snapshot.parts or (snapshot,)
@@ -264,7 +272,7 @@ class StatusLine(Painted):
         if len(stale) == len(parts):
             awaited = "servers" if len({part.server for part in parts}) > 1 else "server"
             return (f"◌ stale {age_s or 0:.0f} s · waiting for the {awaited} ", "alarm")
-        sign = "◌" if any(part.link.failure is None for part in stale) else "✗"
+        sign = "◌" if any(part.connection.failure is None for part in stale) else "✗"
         if len(stale) > 1:
             return (f"{sign} {len(stale)} of {len(parts)} stale ", "alarm")
         (part,) = stale

@@ -11,7 +11,7 @@ from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TourStep:
     """One step: a sentence, what to do, and the check that it was done."""
 
     name: str
@@ -24,12 +24,12 @@ class Step:
 class Tour:
     """The progress of a tour: ``done`` has an entry for each step so far, False if it was skipped."""
 
-    steps: Sequence[Step]
+    steps: Sequence[TourStep]
     done: list[bool] = field(default_factory=list)
     is_closed: bool = False
 
     @property
-    def step(self) -> Step | None:
+    def step(self) -> TourStep | None:
         """The step to do; None at the end."""
         return self.steps[len(self.done)] if len(self.done) < len(self.steps) else None
 

@@ -48,7 +48,7 @@ class PollTotals:
 
     def with_poll(self, snapshot: Snapshot) -> "PollTotals":
         """Return the tally after one more poll, which may have failed."""
-        if (failure := snapshot.link.failure) is not None:
+        if (failure := snapshot.connection.failure) is not None:
             return replace(self, failures={**self.failures, failure.kind: self.failures.get(failure.kind, 0) + 1})
         cost = snapshot.cost
         return PollTotals(
@@ -143,7 +143,7 @@ class TargetPoller:
         return self._unanswered(patience_s) if late else self._reading
 
     def _read(self, snapshot: Snapshot) -> Reading:
-        failure = snapshot.link.failure
+        failure = snapshot.connection.failure
         good = snapshot if failure is None else self._reading.snapshot
         return Reading(self.target, good, failure, self._reading.tally.with_poll(snapshot))
 
@@ -155,7 +155,7 @@ class TargetPoller:
         )
 
     async def _wait(self, snapshot: Snapshot) -> None:
-        retry_at_s = snapshot.link.retry_at_s
+        retry_at_s = snapshot.connection.retry_at_s
         delay_s = self._interval_s if retry_at_s is None else max(0.0, retry_at_s - self._clock())
         with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):

@@ -5,7 +5,18 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
-from rsmq_tui.monitor import Drain, Link, Page, QueueState, Snapshot, Thresholds, Totals, TotalsPoint, Trend, Verdict
+from rsmq_tui.monitor import (
+    Connection,
+    Drain,
+    Page,
+    QueueState,
+    Snapshot,
+    Thresholds,
+    Totals,
+    TotalsPoint,
+    Trend,
+    Verdict,
+)
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, Sample
 from rsmq_tui.protocol import PageRequest
 from rsmq_tui.tui.app import RsmqApp
@@ -59,8 +70,8 @@ def _first() -> Snapshot:
         wave = float(number % 9)
         trend.totals.append(TotalsPoint(at_ms, 1_200_000 + number, 9_000, 600 + wave, 580 + wave, 590.0))
     totals = _totals(queues)
-    link = Link(None, 0.0, None)
-    return Snapshot(_NOW_MS, "redis://127.0.0.1:6379/0", "rsmq", queues, totals, trend, link=link)
+    link = Connection(None, 0.0, None)
+    return Snapshot(_NOW_MS, "redis://127.0.0.1:6379/0", "rsmq", queues, totals, trend, connection=link)
 
 
 def _queue(number: int) -> QueueState:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.events.alerts.message import LISTED, Affected, AlertState, Message
+from rsmq_tui.events.alerts.message import LISTED, Affected, AlertMessage, AlertState
 from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
 from rsmq_tui.events.alerts.store import KEPT_MS, AlertStore
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import EventKind
-from rsmq_tui.monitor import Link, QueueState, Snapshot, Thresholds, Trend, Verdict
+from rsmq_tui.monitor import Connection, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_condition, read_quiet
@@ -37,16 +37,16 @@ class Watched:
     def __init__(self, *rules: Rule, s: int = 0, **values: Any) -> None:
         self.rules = AlertRules(rules, **values)
         self.s = s
-        self.sent: list[Message] = []
-        self.news: list[Message | None] = []
+        self.sent: list[AlertMessage] = []
+        self.news: list[AlertMessage | None] = []
         self.muted: set[str] = set()
         self.wall_s = 1_000_000.0
 
     def poll(
         self, *queues: QueueState, s: int = 1, failure: Failure | None = None, profile: str = "", **values: Any
-    ) -> list[Message]:
+    ) -> list[AlertMessage]:
         """Poll once a second for so long, and return the messages."""
-        found: list[Message] = []
+        found: list[AlertMessage] = []
         for _ in range(s):
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
             tellings = self.rules.apply(
@@ -64,7 +64,7 @@ def stalled(name: str = "orders", **values: Any) -> QueueState:
     return state(name, Verdict.STALLED, depth=12, ready=12, since_ms=NOON_MS, idle_since_ms=NOON_MS, **values)
 
 
-def said(messages: list[Message]) -> list[tuple[str, int]]:
+def said(messages: list[AlertMessage]) -> list[tuple[str, int]]:
     return [(message.state.value, message.count) for message in messages]
 
 
@@ -499,7 +499,7 @@ def test_hostile_names_are_escaped_in_texts_and_whole_in_json() -> None:
 
 def test_lists_are_named_as_commands_name_them() -> None:
     affected = Affected("queue:mail", "stalled", 3, "stalled: …")
-    message = Message("stalled", AlertState.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
+    message = AlertMessage("stalled", AlertState.FIRING, "stalled", 0, "", "redis://h", "(lists)", (affected,), 1)
 
     assert message.as_json()["queues"][0]["queue"] == "list:queue:mail"
 
@@ -608,7 +608,12 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
         tracker.begin(at_ms, names)
         tracker.add_rows(range(len(names)), rows)
         snapshot = Snapshot(
-            at_ms, SERVER, "rsmq", tracker.finish()[0], link=Link(fresh_at_s=1.0), changes=tracker.changes
+            at_ms,
+            SERVER,
+            "rsmq",
+            tracker.finish()[0],
+            connection=Connection(fresh_at_s=1.0),
+            changes=tracker.changes,
         )
         if second >= 30:
             assert snapshot.changes is not None

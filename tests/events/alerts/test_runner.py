@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.events.alerts.channels import ChannelError
-from rsmq_tui.events.alerts.message import Affected, AlertState, Message
+from rsmq_tui.events.alerts.message import Affected, AlertMessage, AlertState
 from rsmq_tui.events.alerts.runner import GIVE_UP_S, RETRY_MAX_S, UNSENT_MAX, AlertRunner, Outbox
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.monitor import Thresholds, Verdict
@@ -27,13 +27,13 @@ class Service:
 
     def __init__(self) -> None:
         self.now_s = 1_000.0
-        self.got: list[Message] = []
+        self.got: list[AlertMessage] = []
         self.tries: list[float] = []
         self.fails = False
         # The queue whose messages are refused.
         self.refuses = ""
 
-    def send(self, one: Message) -> None:
+    def send(self, one: AlertMessage) -> None:
         self.tries.append(self.now_s)
         if self.fails or any(part.queues[0].queue == self.refuses for part in one.parts or (one,)):
             raise ChannelError("it is ill")
@@ -100,7 +100,7 @@ def test_after_an_outage_one_message_sums_up_the_others() -> None:
 
 def test_a_summary_of_hostile_names_is_printable_and_short() -> None:
     parts = [message(queues=(Affected("\x1b]0;x\x07\n" + "a" * 500, "stalled", 3, "\x9c" * 500),)) for _ in range(100)]
-    summary = Message.summing_up(parts, 0)
+    summary = AlertMessage.summing_up(parts, 0)
 
     assert summary.text.isprintable()
     assert len(summary.text) < 1_200
@@ -152,7 +152,7 @@ def test_beyond_the_bound_the_oldest_are_lost() -> None:
 
 
 def test_a_defect_in_a_channel_is_a_problem_of_it() -> None:
-    def send(_: Message) -> None:
+    def send(_: AlertMessage) -> None:
         raise KeyError("\x1b[31m")
 
     outbox = Outbox(send)
@@ -182,7 +182,7 @@ def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
 
 def test_messages_go_to_the_channels_of_their_rule() -> None:
     written: list[str] = []
-    sent: list[Message] = []
+    sent: list[AlertMessage] = []
     with running(alerts(Channel("bell", "bell")), write=written.append, on_message=sent.append) as runner:
         take(runner, "a", "b")
 
@@ -226,7 +226,7 @@ def test_what_is_wrong_is_told_by_what_it_is_wrong_with() -> None:
 
 @pytest.mark.parametrize("number", [1, 300])
 def test_it_ends_while_nothing_or_much_is_to_be_done(number: int) -> None:
-    sent: list[Message] = []
+    sent: list[AlertMessage] = []
     with running(alerts(Channel("bell", "bell")), write=lambda text: None, on_message=sent.append) as runner:
         for _ in range(number):
             take(runner, "orders")
@@ -236,7 +236,7 @@ def test_it_ends_while_nothing_or_much_is_to_be_done(number: int) -> None:
 def test_what_could_not_be_sent_is_told_by_the_next_run(tmp_path: Path) -> None:
     def run_of(*command: str, name: str) -> tuple[int, str | None]:
         """Run until the queue is told, or until it is certain that it is not."""
-        sent: list[Message] = []
+        sent: list[AlertMessage] = []
         clock, given = FakeClock(), alerts(Channel("pager", "command", command=command))
         with running(
             given, is_patient=True, on_message=sent.append, store=AlertStore(tmp_path), clock=clock, wall_s=clock
@@ -284,7 +284,7 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
 def test_nothing_is_sent_for_what_is_expected() -> None:
     now_s = [1_000.0]
     expected = {"prod": Expected(("*-dead",), ((1_000_000, 2_000_000),))}
-    sent: list[Message] = []
+    sent: list[AlertMessage] = []
     rules = alerts(Channel("bell", "bell"), expected=expected)
     with running(rules, write=lambda text: None, on_message=sent.append, wall_s=lambda: now_s[0]) as runner:
         take(runner, "orders", profile="prod")

@@ -13,7 +13,7 @@ from rsmq_tui.history.analysis.values import QueueRef
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
-from rsmq_tui.history.report.slo import Level, ServiceLevels
+from rsmq_tui.history.report.slo import ServiceLevel, ServiceLevels
 from rsmq_tui.history.report.words import budget_words, burn_words, percent
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from tests.history.analysis.made import Made, bucket, episode, named
@@ -32,7 +32,7 @@ def queue(ref: QueueRef) -> dict[str, Any]:
     return {**named(ref), "kind": "rsmq", "first_ms": START_MS, "last_ms": END_MS, "samples": 1}
 
 
-def levels_of(out: Path, *objectives: Objective, end_ms: int = END_MS) -> Sequence[Level]:
+def levels_of(out: Path, *objectives: Objective, end_ms: int = END_MS) -> Sequence[ServiceLevel]:
     return ServiceLevels(Analysis(out), end_ms, lambda _: objectives).levels
 
 

@@ -8,7 +8,7 @@ import redis
 
 from rsmq_tui.protocol.lists import reader as list_reader
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.reader import KEPT_SEARCHES, ListDiscovery, ListReader, is_pattern
+from rsmq_tui.protocol.lists.reader import KEPT_SEARCHES, ListDiscovery, ListReader, is_key_pattern
 
 Looking = Callable[..., ListDiscovery]
 
@@ -32,7 +32,7 @@ async def looking(redis_url: str) -> AsyncIterator[Looking]:
     [("queue:a", False), ("a\\b]", False), ("", False), ("q:*", True), ("q?", True), ("[ab]", True)],
 )
 def test_a_pattern_is_what_holds_a_glob(text: str, expected: bool) -> None:
-    assert is_pattern(text) == expected
+    assert is_key_pattern(text) == expected
 
 
 async def test_what_is_named_is_known_without_looking(client: redis.Redis, looking: Looking) -> None:

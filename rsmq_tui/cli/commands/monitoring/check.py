@@ -16,7 +16,7 @@ from rsmq_tui.cli.parsing import Command, Options, at_least, natural, option, po
 from rsmq_tui.cli.places import KindPlace, ask_all, places_of
 from rsmq_tui.cli.program import error_words
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.monitor.checks import Checked, Limit, Limits, Problem, Status, reconcile, worst
+from rsmq_tui.monitor.checks import Checked, CheckLimit, Limits, Problem, Status, reconcile, worst
 from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import plural, printable, printable_name
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
@@ -79,15 +79,15 @@ class _Check(Command):
             ctx.exit(_EXIT_UNKNOWN)
 
 
-def _limit(read: Callable[[str], int]) -> Callable[[str], Limit]:
+def _limit(read: Callable[[str], int]) -> Callable[[str], CheckLimit]:
     """Return a parser of WARN:CRIT for such numbers."""
 
-    def read_limit(text: str) -> Limit:
+    def read_limit(text: str) -> CheckLimit:
         before, colon, after = text.partition(":")
         warning, critical = (before, after) if colon else ("", before)
         if not (warning or critical):
             raise ValueError(f"{text!r} is not a number: write N, WARN:CRIT or WARN:")
-        limit = Limit(read(warning) if warning else None, read(critical) if critical else None)
+        limit = CheckLimit(read(warning) if warning else None, read(critical) if critical else None)
         if limit.warning is not None and limit.critical is not None and limit.warning > limit.critical:
             raise ValueError(f"{text!r} has a critical limit below the warning limit: write WARN:CRIT")
         return limit
@@ -265,7 +265,7 @@ def _measured(name: str, checked: Checked, queue: QueueState, limits: Limits) ->
         yield _datum(f"{prefix}.poison", checked.poison[queue.name])
 
 
-def _datum(label: str, value: int, limit: Limit | None = None, *, is_time: bool = False) -> str:
+def _datum(label: str, value: int, limit: CheckLimit | None = None, *, is_time: bool = False) -> str:
     """Return 'label'=value[unit];warn;crit;min; durations are given in ms and printed in seconds."""
     bounds = (None, None) if limit is None else (limit.warning, limit.critical)
     numbers = ["" if number is None else f"{number / 1000:g}" if is_time else str(number) for number in bounds]

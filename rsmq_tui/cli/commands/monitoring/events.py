@@ -11,7 +11,7 @@ import click
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
 from rsmq_tui.cli.options import complete_queues, json_option, server
-from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.output import TextColumn, TextTable, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.events.model import Event
@@ -143,13 +143,16 @@ class _EventTable:
         self.servers = servers
         self._wide = wide
         self._is_full = wide or shutil.get_terminal_size().columns >= _FULL_FROM
-        columns = [Column("TIME", 19 if self._is_full else 14)]
+        columns = [TextColumn("TIME", 19 if self._is_full else 14)]
         if self._is_full:
-            columns += [Column("SEVERITY", 8), Column("KIND", 10)]
+            columns += [TextColumn("SEVERITY", 8), TextColumn("KIND", 10)]
         if self._names_server:
-            columns.append(Column("SERVER", self._width(servers, _SERVER_MAX)))
-        columns += [Column("QUEUE", self._width(["QUEUE", *map(_queue, events)], _QUEUE_MAX)), Column("WHAT", 0)]
-        self._table = Table(*columns, wide=wide)
+            columns.append(TextColumn("SERVER", self._width(servers, _SERVER_MAX)))
+        columns += [
+            TextColumn("QUEUE", self._width(["QUEUE", *map(_queue, events)], _QUEUE_MAX)),
+            TextColumn("WHAT", 0),
+        ]
+        self._table = TextTable(*columns, wide=wide)
 
     def print(self, event: Event) -> None:
         """Print one event as one line."""

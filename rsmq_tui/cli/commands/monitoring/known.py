@@ -6,7 +6,7 @@ import click
 
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import json_option, queue_argument, reading
-from rsmq_tui.cli.output import Column, Table, print_json, say, wants_json
+from rsmq_tui.cli.output import TextColumn, TextTable, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Group, Options, option
 from rsmq_tui.cli.queue_names import queue_of
 from rsmq_tui.cli.servers import profile_of
@@ -119,8 +119,14 @@ def _record(event: Event) -> None:
 
 def _list(options: Options) -> int:
     shown = _read() if (state_folder() / FILE_NAME).exists() else []
-    columns = (Column("SINCE", 16), Column("UNTIL", 16), Column("SERVER", 24), Column("QUEUE", 24), Column("NOTE", 0))
-    table = Table(*columns)
+    columns = (
+        TextColumn("SINCE", 16),
+        TextColumn("UNTIL", 16),
+        TextColumn("SERVER", 24),
+        TextColumn("QUEUE", 24),
+        TextColumn("NOTE", 0),
+    )
+    table = TextTable(*columns)
     for known in shown:
         if not (known.is_active or getattr(options, "all", False)):
             continue

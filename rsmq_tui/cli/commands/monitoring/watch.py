@@ -18,7 +18,7 @@ from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.places import KindPlace, ask_all, named_places, words_of
 from rsmq_tui.cli.servers import config_of, config_path, profiles_of
 from rsmq_tui.events.alerts.channels import ChannelError, Write, sender
-from rsmq_tui.events.alerts.message import AlertState, Message
+from rsmq_tui.events.alerts.message import AlertMessage, AlertState
 from rsmq_tui.events.alerts.runner import AlertRunner
 from rsmq_tui.events.alerts.store import AlertStore
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
@@ -93,7 +93,7 @@ def _channel(alerts: Alerts, name: str) -> Channel:
 
 
 async def _test(channel: Channel) -> int:
-    message = Message("test", AlertState.TEST, "--test", now_ms(), reason="this is a test of a channel")
+    message = AlertMessage("test", AlertState.TEST, "--test", now_ms(), reason="this is a test of a channel")
     try:
         await asyncio.to_thread(sender(channel, _terminal()), message)
     except ChannelError as error:
@@ -115,7 +115,7 @@ def _terminal() -> Write:
     return write
 
 
-def _print(message: Message, options: Options) -> None:
+def _print(message: AlertMessage, options: Options) -> None:
     if wants_json(options):
         print_json(message.as_json())
     else:
@@ -140,7 +140,7 @@ def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
 async def _once(
     options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
 ) -> int:
-    found: list[Message] = []
+    found: list[AlertMessage] = []
     known = _known_queues(state_folder())
     runner = AlertRunner(
         alerts,
@@ -157,7 +157,7 @@ async def _once(
     snapshots = await ask_all([place for _, place in places], lambda place: place.poll_once(line), line)
     polled = zip(places, snapshots, strict=True)
     # A server is gone only if none of its places answers, so places that answer come first.
-    for (name, place), snapshot in sorted(polled, key=lambda one: one[1].link.failure is not None):
+    for (name, place), snapshot in sorted(polled, key=lambda one: one[1].connection.failure is not None):
         runner.apply(replace(snapshot, place=name), place.profile.thresholds, place.profile.name)
     slowest_s = max((channel.timeout_s for channel in _used(alerts)), default=0.0)
     await asyncio.to_thread(runner.close, slowest_s + _SPARE_S)
@@ -177,7 +177,7 @@ async def _go_on(
 ) -> int:
     loop = asyncio.get_running_loop()
 
-    def print_message(message: Message) -> None:
+    def print_message(message: AlertMessage) -> None:
         loop.call_soon_threadsafe(_print, message, options)
 
     recorder = EventRecorder(state_folder())

@@ -25,7 +25,7 @@ from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 
 if TYPE_CHECKING:
-    from rsmq_tui.pipeline.run import Outcome, PipelineRun
+    from rsmq_tui.pipeline.run import PipelineRun, RunResult
     from rsmq_tui.pipeline.state import Progress
 
 _EXIT_LEFT_OUT = 4
@@ -176,7 +176,7 @@ class _Watched:
         self._line = ProgressLine()
         self._shown_s = 0.0
         self._shown: Any = None
-        self._outcome: Outcome | None = None
+        self._outcome: RunResult | None = None
         self._error: BaseException | None = None
         self._ended_by = 0
 
@@ -262,7 +262,7 @@ class _Watched:
         self._print(outcome)
         return _EXIT_LEFT_OUT if outcome.problems else 0
 
-    def _print(self, outcome: "Outcome") -> None:
+    def _print(self, outcome: "RunResult") -> None:
         if self._as_json:
             fields_json(
                 kind="done" if outcome.run is not None else "nothing new",

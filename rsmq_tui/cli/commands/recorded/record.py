@@ -20,7 +20,7 @@ from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:
     from rsmq_tui.cli.interrupts import Interrupts
-    from rsmq_tui.history.recorder import Recorder, Watched
+    from rsmq_tui.history.recorder import RecordedPlace, Recorder
     from rsmq_tui.profiles import Profile
 
 _LOOK_S = 0.25
@@ -120,15 +120,15 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
     return EXIT_FAILED if tally.lost or tally.is_failing else 0
 
 
-def _watched(profiles: "Sequence[Profile]") -> "list[tuple[KindPlace, Watched]]":
-    from rsmq_tui.history.recorder import Watched  # noqa: PLC0415
+def _watched(profiles: "Sequence[Profile]") -> "list[tuple[KindPlace, RecordedPlace]]":
+    from rsmq_tui.history.recorder import RecordedPlace  # noqa: PLC0415
 
-    found: dict[Place, tuple[KindPlace, Watched]] = {}
+    found: dict[Place, tuple[KindPlace, RecordedPlace]] = {}
     for profile in profiles:
         for place in places_of(profile):
             recorded = Place(profile.name, place.server, place.ns)
             # The same place twice would record each row twice.
-            watched = Watched(recorded, place.follower(profile.name), place.inventory())
+            watched = RecordedPlace(recorded, place.follower(profile.name), place.inventory())
             found.setdefault(recorded, (place, watched))
     return list(found.values())
 
@@ -139,7 +139,7 @@ class _Telling:
     def __init__(
         self,
         recorder: "Recorder",
-        watched: "Sequence[tuple[KindPlace, Watched]]",
+        watched: "Sequence[tuple[KindPlace, RecordedPlace]]",
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._recorder = recorder

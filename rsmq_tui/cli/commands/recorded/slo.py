@@ -14,7 +14,7 @@ from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import printable
 
 if TYPE_CHECKING:
-    from rsmq_tui.history.report.slo import Level
+    from rsmq_tui.history.report.slo import ServiceLevel
 
 _NOTES = """\
 The attainment is the share of the watched time that was good, in the window of the objective. BUDGET LEFT is the share
@@ -60,13 +60,13 @@ def command(options: Options) -> int:
     return EXIT_FAILED if analysis.left_out or not all(level.is_met for level in found.levels) else 0
 
 
-def _print(levels: "Sequence[Level]") -> None:
+def _print(levels: "Sequence[ServiceLevel]") -> None:
     from rsmq_tui.history.report.slo import command_name  # noqa: PLC0415 - its packages are there
     from rsmq_tui.history.report.tables import slo_table  # noqa: PLC0415
 
     several = len({(level.subject.profile, level.subject.server) for level in levels}) > 1
 
-    def name(level: "Level") -> str:
+    def name(level: "ServiceLevel") -> str:
         server = level.subject.profile or level.subject.server
         if level.queue is None:
             return printable(server)
