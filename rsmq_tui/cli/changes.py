@@ -23,8 +23,8 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
 from rsmq_tui.triage.change import ChangeReport, Tally
 from rsmq_tui.triage.errors import NoListError, TriageError
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal.database import JournalError
+from rsmq_tui.triage.journal.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, previews_in, run_of

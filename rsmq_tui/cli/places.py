@@ -81,7 +81,7 @@ class OwnChanges:
         self._version = version
         # Imported when something was changed, so that the first paint does not wait for it.
         from rsmq_tui.triage.change import State  # noqa: PLC0415
-        from rsmq_tui.triage.journal import last_changes  # noqa: PLC0415
+        from rsmq_tui.triage.journal.journal import last_changes  # noqa: PLC0415
 
         last = await asyncio.to_thread(last_changes, self._path)
         running = {change.change for change in last if change.state is State.RUNNING}

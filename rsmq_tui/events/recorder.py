@@ -24,7 +24,7 @@ from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
 from rsmq_tui.triage.actions import DeleteQueue, QueueAction, action_named
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import last_changes
+from rsmq_tui.triage.journal.journal import last_changes
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000

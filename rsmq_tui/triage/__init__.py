@@ -3,14 +3,11 @@
 ``rsmqctl`` and the demo are clients like any other: they write through ``protocol``, without a journal.
 
 actions       the actions, as values: delete, move, hide, purge ...
-audit_log     a line for each change that has ended
-batches       batches of edits as rows of the journal, and back
 change        a change in the journal, its steps, and its report
 errors        the errors of changes, as sentences
 execute       runs a change batch by batch; progress, and recovery after a crash
 export        exports messages to a file; changes nothing on the server
-journal       the journal: records changes before they are sent, and their outcomes
-journal_db    the journal's SQLite file: tables, versions and checksums
+journal       what is written before a change is sent, and its outcome
 jsonl         messages as JSON lines, and back, without loss
 lists         changes of list queues
 part          the messages of a change, and those that an undo of a part selects

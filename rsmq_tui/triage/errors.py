@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rsmq_tui.monitor.messages.peek import PeekError
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, RsmqError, failure_of
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal.database import JournalError
 
 # A refusal here concerns a change: the same user may have permission to read queues.
 _NO_PERMISSION = (

@@ -13,11 +13,11 @@ from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_o
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
-from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, ChangeReport, Entry, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain, explained, no_queue
-from rsmq_tui.triage.journal import DamagedError, Journal
-from rsmq_tui.triage.journal_db import JournalError, JournalGoneError
+from rsmq_tui.triage.journal.audit_log import AuditLog
+from rsmq_tui.triage.journal.database import JournalError, JournalGoneError
+from rsmq_tui.triage.journal.journal import DamagedError, Journal
 from rsmq_tui.triage.scope import Preview
 
 _MARKERS_PER_CALL = 500

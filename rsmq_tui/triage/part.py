@@ -15,7 +15,7 @@ from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.actions import Part, target_reference
 from rsmq_tui.triage.change import Change, Entry
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Matching, Named, ScanCallback, ScanProgress
 from rsmq_tui.triage.undo import BatchUndo, Undos
 

@@ -13,13 +13,13 @@ from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.triage.actions import Action, Undo
-from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import ChangeRunner, Run, recover
 from rsmq_tui.triage.export import Exported, Exporting
-from rsmq_tui.triage.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal.audit_log import AuditLog
+from rsmq_tui.triage.journal.database import JournalError
+from rsmq_tui.triage.journal.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, changed_messages
 from rsmq_tui.triage.scope import Named, Preview, ScanCallback, ScanProgress, Scope, what_of
 from rsmq_tui.triage.undo import UndoOutlook, prepare_undo, undo_outlook

@@ -24,7 +24,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Part
 from rsmq_tui.triage.change import Change, Entry, Step
 from rsmq_tui.triage.errors import no_queue
-from rsmq_tui.triage.journal import DamagedError, Journal
+from rsmq_tui.triage.journal.journal import DamagedError, Journal
 from rsmq_tui.triage.scope import BODIES_SHOWN, starts_of
 
 _EditKey = tuple[bytes | None, bytes | None]

@@ -7,8 +7,8 @@ from rsmq_tui.protocol.editing import EditExecutor
 from rsmq_tui.triage.actions import Redo, Undo
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError, no_queue
-from rsmq_tui.triage.journal import Journal, damage_words
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal.database import JournalError
+from rsmq_tui.triage.journal.journal import Journal, damage_words
 from rsmq_tui.triage.part import Chosen, PartScope, Selected, select_part
 from rsmq_tui.triage.scope import Matching, Named, Preview, ScanCallback
 from rsmq_tui.triage.undo import (

@@ -22,10 +22,11 @@ from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.edits import EDIT_LISTS
 from rsmq_tui.protocol.lists.naming import ListNames, item_id
 from rsmq_tui.protocol.rsmq.edits import EDIT_FIELDS, EDIT_LOOSE, EDIT_MESSAGES
-from rsmq_tui.triage import actions, execute, journal
+from rsmq_tui.triage import actions, execute
 from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal import journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.lists.backend import ListBackend
 from rsmq_tui.triage.rsmq import plan

@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.journal_db import sealed
+from rsmq_tui.triage.journal.database import sealed
 from tests.cli.conftest import Command
 
 Keys = Callable[[], Mapping[bytes, Any]]

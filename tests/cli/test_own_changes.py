@@ -124,7 +124,7 @@ async def test_the_journal_is_read_only_if_it_has_changed(
         reads.append(path)
         return []
 
-    monkeypatch.setattr("rsmq_tui.triage.journal.last_changes", read)
+    monkeypatch.setattr("rsmq_tui.triage.journal.journal.last_changes", read)
     server, path = places[0].server, state / "rsmq-tui" / "journal.sqlite"
     own = OwnChanges(path)
     assert await own.since_last(server, "rsmq") == set()

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import RsmqReader
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp

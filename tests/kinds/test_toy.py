@@ -11,7 +11,7 @@ from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol.kinds import KINDS, kind_named, kind_of, read_reference
 from rsmq_tui.triage.actions import Delete, Purge
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller

@@ -34,11 +34,11 @@ from rsmq_tui.protocol.outcomes import Outcome, letters_of, outcome_of
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import Argument, Operation
 from rsmq_tui.protocol.rsmq.scripts import Script
-from rsmq_tui.triage.batches import edits_of, packed_edits
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exporting
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.batches import edits_of, packed_edits
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Marked, Named, Preview, ScanCallback, Scope, Selection
 from rsmq_tui.triage.service import Backend
 from rsmq_tui.triage.undo import BatchUndo

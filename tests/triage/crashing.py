@@ -12,8 +12,8 @@ from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.triage import actions, execute
-from rsmq_tui.triage.audit_log import AuditLog
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.audit_log import AuditLog
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.lists import select as list_select
 from rsmq_tui.triage.rsmq import plan
 from rsmq_tui.triage.rsmq.backend import RsmqBackend

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from rsmq_tui.triage.journal_db import BROUGHT
+from rsmq_tui.triage.journal.database import BROUGHT
 
 
 def make_old(path: Path, version: int) -> None:

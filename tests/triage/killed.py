@@ -9,7 +9,7 @@ from pathlib import Path
 from redis import Redis
 
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.crashing import Crasher
 from tests.triage.doing import audit_lines

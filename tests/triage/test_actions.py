@@ -12,7 +12,7 @@ from rsmq_tui.protocol.rsmq.edits import EditKind, MessageBatch
 from rsmq_tui.triage.actions import Delete, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything

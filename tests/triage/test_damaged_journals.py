@@ -17,11 +17,11 @@ from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Undo
-from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_db import COLUMNS, JournalError
+from rsmq_tui.triage.journal.audit_log import AuditLog
+from rsmq_tui.triage.journal.database import COLUMNS, JournalError
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -411,7 +411,7 @@ async def test_a_clock_that_jumps_drops_nothing(
 ) -> None:
     await hide_repeatedly(triage, queues, 4)
     jumped = [0]
-    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms() + jumped[0])
+    monkeypatch.setattr("rsmq_tui.triage.journal.journal.now_ms", lambda: now_ms() + jumped[0])
 
     # There and back, several times, in this program and in one that is started anew each time.
     for number in range(6):
@@ -431,7 +431,7 @@ async def test_what_is_old_goes_when_its_days_have_been_counted(
 ) -> None:
     await hide_repeatedly(triage, queues, 2)
     for day in range(1, 10):
-        monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda day=day: now_ms() + day * DAY_MS)
+        monkeypatch.setattr("rsmq_tui.triage.journal.journal.now_ms", lambda day=day: now_ms() + day * DAY_MS)
         other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
         await other.recover()
         await other.aclose()

@@ -20,11 +20,11 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Delete, Hide, Send
-from rsmq_tui.triage.audit_log import AuditLog
 from rsmq_tui.triage.change import ChangeReport, State
 from rsmq_tui.triage.errors import TriageError, explain
-from rsmq_tui.triage.journal import ChangeLock, Journal, is_alive
-from rsmq_tui.triage.journal_db import APPLICATION_ID, JournalError, JournalFile
+from rsmq_tui.triage.journal.audit_log import AuditLog
+from rsmq_tui.triage.journal.database import APPLICATION_ID, JournalError, JournalFile
+from rsmq_tui.triage.journal.journal import ChangeLock, Journal, is_alive
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview, Selection
 from rsmq_tui.triage.service import ChangeService
@@ -146,8 +146,7 @@ async def test_a_clock_that_jumps_leaves_what_was_not_settled(
     await anext(steps)
     await steps.aclose()
     now_ms = time.time_ns() // 1_000_000
-    for module in ("journal",):
-        monkeypatch.setattr(f"rsmq_tui.triage.{module}.now_ms", lambda: now_ms + 8 * 86_400_000)
+    monkeypatch.setattr("rsmq_tui.triage.journal.journal.now_ms", lambda: now_ms + 8 * 86_400_000)
 
     later = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     (change,) = await later.recover()
@@ -509,7 +508,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from tests.triage.test_journal import begun
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 print(begun(Journal(Path(sys.argv[1]))), flush=True)
 sys.stdin.readline()
 """
@@ -539,7 +538,7 @@ def test_no_clock_tells_whether_another_process_works_on_a_change(
 ) -> None:
     with another_at_work(folder) as process, closing(Journal(file_of(folder))) as journal:
         now_ms = time.time_ns() // 1_000_000
-        monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms + jump_ms)
+        monkeypatch.setattr("rsmq_tui.triage.journal.journal.now_ms", lambda: now_ms + jump_ms)
         assert journal.unfinished() == []
         process.kill()
         process.wait()
@@ -561,7 +560,7 @@ def test_who_is_at_work(folder: Path) -> None:
 def test_a_change_that_could_not_begin_keeps_nobody_from_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Journal(file_of(folder))) as journal:
         with monkeypatch.context() as patch:
-            patch.setattr("rsmq_tui.triage.journal_db.JournalFile.transaction", _failing_at_its_end)
+            patch.setattr("rsmq_tui.triage.journal.database.JournalFile.transaction", _failing_at_its_end)
             with pytest.raises(JournalError):
                 begun(journal)
         assert not list(folder.glob("*.lock"))

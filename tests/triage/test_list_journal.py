@@ -13,8 +13,8 @@ from rsmq_tui.protocol.lists.naming import LISTS_NS, ListNames
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.actions import Delete, Move
 from rsmq_tui.triage.change import Entry
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_db import VERSION
+from rsmq_tui.triage.journal.database import VERSION
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService

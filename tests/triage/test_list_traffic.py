@@ -18,7 +18,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.triage.actions import Action, Delete, Move, Pop, Purge, Trim
 from rsmq_tui.triage.change import ChangeReport
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.lists.select import KEPT
 from rsmq_tui.triage.scope import Matching, Preview, Scope
 from tests.triage.list_doing import NAMES, A, B, lay, list_changes, read

@@ -16,8 +16,8 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action, Part
 from rsmq_tui.triage.change import Change, ChangeReport
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
-from rsmq_tui.triage.journal_db import outcome_checksum
+from rsmq_tui.triage.journal.database import outcome_checksum
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, entries_left
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Matching, Named

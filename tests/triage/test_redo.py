@@ -13,7 +13,7 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, Delete, Hide, Move, Purge, Redo, Send
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone

@@ -11,7 +11,7 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.triage.actions import Action, Copy, Delete, DeleteQueue, Hide, Move, Push
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import ACTIONS, done, fill, undone

@@ -24,7 +24,7 @@ from rsmq_tui.triage import execute
 from rsmq_tui.triage.actions import Action, Copy, CreateQueue, Delete, DeleteQueue, Move, Send, SetAttributes
 from rsmq_tui.triage.change import ChangeReport, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -108,7 +108,7 @@ def losing(client: Redis) -> Any:
 def later(monkeypatch: pytest.MonkeyPatch, ms: int) -> None:
     """Let the local clock be so much later."""
     now_ms = time.time_ns() // 1_000_000
-    monkeypatch.setattr("rsmq_tui.triage.journal.now_ms", lambda: now_ms + ms)
+    monkeypatch.setattr("rsmq_tui.triage.journal.journal.now_ms", lambda: now_ms + ms)
 
 
 async def lost(triage: ChangeService, action: Action, losing: Losing, **how: bool) -> ChangeReport:

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from textual.pilot import Pilot
 
-from rsmq_tui.triage.journal_db import outcome_checksum
+from rsmq_tui.triage.journal.database import outcome_checksum
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService

@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, Static
 
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.actions import Send, SetAttributes
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
@@ -498,7 +498,7 @@ async def test_quitting_in_the_middle_loses_nothing(
         await until(pilot, lambda: not app.is_running, "it quits")
     assert app.return_code == 0
     # The next start is another process, for which this one is gone.
-    monkeypatch.setattr("rsmq_tui.triage.journal.is_alive", lambda *_: False)
+    monkeypatch.setattr("rsmq_tui.triage.journal.journal.is_alive", lambda *_: False)
     async with orders.dashboard(notifications=True) as pilot:
         if len(keys) == 2:
             await until(pilot, lambda: "A change was interrupted" in text_of(app_of(pilot)), "it is told")

@@ -28,8 +28,8 @@ from rsmq_tui.protocol.rsmq.edits import FieldBatch, LooseBatch, MessageBatch
 from rsmq_tui.triage.actions import Target, reference, target_reference
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal, damage_words
-from rsmq_tui.triage.journal_db import JournalError
+from rsmq_tui.triage.journal.database import JournalError
+from rsmq_tui.triage.journal.journal import Journal, damage_words
 from rsmq_tui.triage.jsonl import to_fields
 from rsmq_tui.triage.part import EntryLeft, PartScope, entry_left
 from rsmq_tui.triage.scope import Matching, Named

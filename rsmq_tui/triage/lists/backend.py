@@ -38,7 +38,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import NO_LIST, NoListError, TriageError
 from rsmq_tui.triage.export import Exporting
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists import select
 from rsmq_tui.triage.lists.select import (

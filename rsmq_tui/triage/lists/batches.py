@@ -15,8 +15,8 @@ from rsmq_tui.protocol.lists.naming import Area, ListNames, area_of, digest_of, 
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
-from rsmq_tui.triage.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.change import Entry, Step
+from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
 from rsmq_tui.triage.rsmq.batches import bodies_now, exists
 from rsmq_tui.triage.undo import BatchUndo

@@ -27,7 +27,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import NoTargetError, TriageError
 from rsmq_tui.triage.export import Exporting
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
 from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
 from rsmq_tui.triage.rsmq.plan import check_action, origin_notes, prepare_messages, prepare_queue, preview_of_queue

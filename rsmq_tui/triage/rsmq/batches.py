@@ -19,8 +19,8 @@ from rsmq_tui.protocol.rsmq.edits import (
     MessageBatch,
 )
 from rsmq_tui.protocol.rsmq.operations import chunked
-from rsmq_tui.triage.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.change import OF_QUEUE, Entry, Step
+from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.rsmq.plan import removal_of
 from rsmq_tui.triage.undo import BatchUndo
 

@@ -22,7 +22,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.journal import Journal
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.scope import Guard, Preview, ScanCallback, Selection, preview_of_sending
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from rsmq_tui.sqlite_file import SqliteFile
-from rsmq_tui.triage.batches import DamageError
+from rsmq_tui.triage.journal.batches import DamageError
 
 VERSION = 5
 # "rsmq", in the file's header.

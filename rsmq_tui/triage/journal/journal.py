@@ -26,9 +26,9 @@ from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
-from rsmq_tui.triage.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
-from rsmq_tui.triage.journal_db import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
+from rsmq_tui.triage.journal.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
+from rsmq_tui.triage.journal.database import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 from rsmq_tui.triage.scope import Preview
 
 # A running change updates its heartbeat with every group of batches.
