@@ -28,7 +28,7 @@ from rsmq_tui.triage.journal.journal import KEEP_DAYS, LIMIT_BYTES, Journal
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress, Scope, if_unchanged
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.triage.several import PreviewRequest, SeveralPreview, SeveralReport, preview_several, previews_in, run_of
-from rsmq_tui.triage.undo_preview import ANOTHER_SERVER
+from rsmq_tui.triage.undo.preview import ANOTHER_SERVER
 
 _MB = 1_000_000
 

@@ -20,10 +20,10 @@ from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal.audit_log import AuditLog
 from rsmq_tui.triage.journal.database import JournalError
 from rsmq_tui.triage.journal.journal import KEEP_DAYS, LIMIT_BYTES, Journal
-from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, changed_messages
 from rsmq_tui.triage.scope import Named, Preview, ScanCallback, ScanProgress, Scope, what_of
-from rsmq_tui.triage.undo import UndoOutlook, prepare_undo, undo_outlook
-from rsmq_tui.triage.undo_preview import change_to_undo, last_to_undo, preview_of_undo
+from rsmq_tui.triage.undo.inverse import UndoOutlook, prepare_undo, undo_outlook
+from rsmq_tui.triage.undo.part import ChangedMessage, Chosen, PartScope, changed_messages
+from rsmq_tui.triage.undo.preview import change_to_undo, last_to_undo, preview_of_undo
 
 
 class Backend(ABC):

@@ -41,7 +41,7 @@ from rsmq_tui.triage.journal.batches import edits_of, packed_edits
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Marked, Named, Preview, ScanCallback, Scope, Selection
 from rsmq_tui.triage.service import Backend
-from rsmq_tui.triage.undo import BatchUndo
+from rsmq_tui.triage.undo.inverse import BatchUndo
 
 TOY = Kind(
     name="toy",

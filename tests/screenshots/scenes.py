@@ -26,8 +26,8 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.part import ChangedMessage
 from rsmq_tui.triage.scope import still_matching
+from rsmq_tui.triage.undo.part import ChangedMessage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.overview.servers import WatchedServer

@@ -18,10 +18,10 @@ from rsmq_tui.triage.change import Change, ChangeReport
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal.database import outcome_checksum
 from rsmq_tui.triage.journal.journal import Journal
-from rsmq_tui.triage.part import ChangedMessage, Chosen, PartScope, entries_left
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Matching, Named
 from rsmq_tui.triage.service import ChangeService
+from rsmq_tui.triage.undo.part import ChangedMessage, Chosen, PartScope, entries_left
 from tests.protocol.keyspace import everything
 from tests.triage.doing import done, undone
 from tests.triage.list_doing import LEASES, WORKING, A, B, lay, list_changes, read, send, take

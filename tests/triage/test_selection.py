@@ -79,7 +79,7 @@ async def test_a_deletion_by_filter_and_its_undo_make_no_object_for_each_message
     before = everything(client)
     monkeypatch.setattr(Messages, "__iter__", counted)
     # Otherwise the preview of the undo looks at these first ones, as it does with the first of any number.
-    monkeypatch.setattr("rsmq_tui.triage.undo._EXAMINED_MAX", 0)
+    monkeypatch.setattr("rsmq_tui.triage.undo.inverse._EXAMINED_MAX", 0)
 
     report = await done(triage, Delete(queue="a"), Matching(parse_filter("body:x")))
 

@@ -10,9 +10,9 @@ from rsmq_tui.triage.actions import Action, MessageAction, Undo
 from rsmq_tui.triage.change import Change, ChangeReport, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
-from rsmq_tui.triage.part import ChangedMessage, PartScope
 from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection
-from rsmq_tui.triage.undo import LeftToUndo, UndoOutlook
+from rsmq_tui.triage.undo.inverse import LeftToUndo, UndoOutlook
+from rsmq_tui.triage.undo.part import ChangedMessage, PartScope
 from tests.tui.scripted import START_MS
 
 

@@ -31,9 +31,9 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal.database import JournalError
 from rsmq_tui.triage.journal.journal import Journal, damage_words
 from rsmq_tui.triage.jsonl import to_fields
-from rsmq_tui.triage.part import EntryLeft, PartScope, entry_left
 from rsmq_tui.triage.scope import Matching, Named
-from rsmq_tui.triage.undo import Undos
+from rsmq_tui.triage.undo.inverse import Undos
+from rsmq_tui.triage.undo.part import EntryLeft, PartScope, entry_left
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
           "done", "skipped", "failed", "state", "undone", "redone", "undoes", "part")  # fmt: skip

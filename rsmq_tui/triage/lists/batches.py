@@ -19,7 +19,7 @@ from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, packed_edits, stored_name
 from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
 from rsmq_tui.triage.rsmq.batches import bodies_now, exists
-from rsmq_tui.triage.undo import BatchUndo
+from rsmq_tui.triage.undo.inverse import BatchUndo
 
 
 def row_of(batch: ListBatch) -> dict[str, object]:

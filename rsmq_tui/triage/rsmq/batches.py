@@ -22,7 +22,7 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.change import OF_QUEUE, Entry, Step
 from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
 from rsmq_tui.triage.rsmq.plan import removal_of
-from rsmq_tui.triage.undo import BatchUndo
+from rsmq_tui.triage.undo.inverse import BatchUndo
 
 # Whether the messages exist before and after.
 _SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind.PUT: (False, True)}

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.change import Change, ChangeReport
     from rsmq_tui.triage.execute import Run
     from rsmq_tui.triage.export import Exported
-    from rsmq_tui.triage.part import PartScope
     from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
     from rsmq_tui.triage.several import SeveralRun
+    from rsmq_tui.triage.undo.part import PartScope
     from rsmq_tui.tui.changes.confirm import Previewer, ScopePreviewer
     from rsmq_tui.tui.changes.forms import Answers, FormScreen
 

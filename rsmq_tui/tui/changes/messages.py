@@ -16,7 +16,7 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.triage.actions import reference
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.part import ChangedMessage, chosen_of
+from rsmq_tui.triage.undo.part import ChangedMessage, chosen_of
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.overview.servers import WatchedServer

@@ -9,9 +9,8 @@ from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError, no_queue
 from rsmq_tui.triage.journal.database import JournalError
 from rsmq_tui.triage.journal.journal import Journal, damage_words
-from rsmq_tui.triage.part import Chosen, PartScope, Selected, select_part
 from rsmq_tui.triage.scope import Matching, Named, Preview, ScanCallback
-from rsmq_tui.triage.undo import (
+from rsmq_tui.triage.undo.inverse import (
     LeftToUndo,
     UndoOutlook,
     bodies_of_undo,
@@ -22,6 +21,7 @@ from rsmq_tui.triage.undo import (
     undo_outlook,
     undo_summary,
 )
+from rsmq_tui.triage.undo.part import Chosen, PartScope, Selected, select_part
 
 _LEFT_ALONE = "Messages changed since, or gone, are skipped and counted."
 ANOTHER_SERVER = (

@@ -17,7 +17,7 @@ from rsmq_tui.triage.change import Change, Entry
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Matching, Named, ScanCallback, ScanProgress
-from rsmq_tui.triage.undo import BatchUndo, Undos
+from rsmq_tui.triage.undo.inverse import BatchUndo, Undos
 
 
 class EntryLeft(NamedTuple):
