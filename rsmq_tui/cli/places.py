@@ -21,7 +21,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, RsmqReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, kind_of
-from rsmq_tui.protocol.status import STALE_REPLICA
+from rsmq_tui.protocol.server.status import STALE_REPLICA
 
 # Readers of lists, checks, audits and changes are imported where they are needed, so that the first paint does not wait
 # for them.

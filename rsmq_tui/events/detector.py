@@ -18,7 +18,7 @@ from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_
 from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import ServerInfo, server_change
+from rsmq_tui.protocol.server.status import ServerInfo, server_change
 
 # A queue counts as emptied if a message was ready for this long: queues that consumers keep empty are no news. That
 # polls found messages in it is not enough, because it may have been empty between them.

@@ -36,7 +36,7 @@ from rsmq_tui.history.store import LAST_MS, SealedFile, Store, day_span_ms, near
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Limit
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 
 T = TypeVar("T")
 # The usual time span of a file: each file is opened for one or two windows.

@@ -24,7 +24,7 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage, leading_int, name_of, sent_ms
 from rsmq_tui.protocol.kinds import kind_named
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 
 _WHOLE_MAX = 2**63 - 1
 

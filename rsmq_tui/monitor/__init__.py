@@ -11,7 +11,7 @@ list_poller   polls the list queues of one server, and reads their items
 messages      pages of messages, their fields and states, and decoded bodies
 model         Snapshot, QueueState and Verdict: one poll as immutable values
 poller        polls one namespace of one server; what all sources of snapshots are, and the retries that they share
-server        findings from a server's status, for its screen and for doctor
+server        results of checks of a server's status, for its screen and for doctor
 slo           service level objectives: what a profile promises of its server and its queues
 text          numbers, times and untrusted text in words
 tracking      from poll rows to the states of queues: recent history, rates, verdicts, forecasts

@@ -25,7 +25,7 @@ from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason, waited
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.status import STALE_REPLICA
+from rsmq_tui.protocol.server.status import STALE_REPLICA
 
 
 class Status(StrEnum):

@@ -14,8 +14,8 @@ from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.server import CheckResult, fail, ok, status_results, warn
 from rsmq_tui.monitor.text import SENTENCE_MAX, duration, lists_hint, plural, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, RsmqReader, failure_of
-from rsmq_tui.protocol.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew
 from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.server.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew
 
 _LISTS_SHOWN = 5
 # What a new journal takes, with its log and index.

@@ -11,7 +11,7 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes, Rates
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 
 
 class Verdict(StrEnum):

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.language import Filter
     from rsmq_tui.monitor.filters.search import Progress
     from rsmq_tui.monitor.tracking.memory import Memory
-    from rsmq_tui.protocol.clients import QueueClients
     from rsmq_tui.protocol.lists.reader import ListReader
-    from rsmq_tui.protocol.status import ServerInfo, ServerStatus
+    from rsmq_tui.protocol.server.clients import QueueClients
+    from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus
 
 
 RETRY_FIRST_S = 1.0

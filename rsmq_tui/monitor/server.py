@@ -14,7 +14,7 @@ from rsmq_tui.monitor.model import Snapshot
 from rsmq_tui.monitor.text import SENTENCE_MAX, ago, count, duration, plural, printable, rate, size
 from rsmq_tui.monitor.tracking.forecast import KNOWN_MS, time_left
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
+from rsmq_tui.protocol.server.status import LatencyEvent, ServerStatus, SlowCommand
 
 
 class CheckLevel(StrEnum):

@@ -1,9 +1,7 @@
 """The protocol core: RSMQ queues and list queues over redis-py. The only importer of redis.
 
 address      addresses and URLs of servers
-clients      the clients that work on a queue: by CLIENT LIST, and by MONITOR for a moment
 connections  connections to servers, Sentinels and clusters, and running scripts on them
-diagnosis    diagnoses a server, and which commands its user may run
 due_times    when each of very many queues must be read again
 editing      applies guarded changes on a server, each exactly once
 errors       RsmqError, and the sentence for each server or network error
@@ -14,7 +12,7 @@ outcomes     what the server says of a guarded change, edit by edit
 polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
 replies      decodes and checks replies
 rsmq         RSMQ queues
-status       the status of a server: INFO, slow log, latency events
+server       a server itself: its clients, its status, and what its user may run
 validation   which names, ids, times and sizes may be written
 
     from redis import Redis

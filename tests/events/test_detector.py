@@ -10,7 +10,7 @@ from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_of, l
 from rsmq_tui.events.model import Event, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.events.made import NOON_MS, SERVER, polled, state
 
 STALLED = {"depth": 3, "ready": 3, "totalrecv": 1, "totalsent": 4}

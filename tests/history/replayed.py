@@ -18,7 +18,7 @@ from rsmq_tui.monitor import QueueState, Thresholds
 from rsmq_tui.monitor.tracking.forecast import Limit, MemoryGrowth
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.protocol import RawMessage, Row, make_id
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, state
 from tests.tui.scripted import row_of
 

@@ -18,7 +18,7 @@ from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.series import ListSeries
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.history.made import rows_of, state
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, replay_of, without
 from tests.monitor.fresh import NOT_OF_LISTS

@@ -16,7 +16,7 @@ from rsmq_tui.history.writer import read_segment, write_sealed
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, failed, polled, state
 
 OTHER = Place("another\udcff", "redis://db2", "rsmq\\")

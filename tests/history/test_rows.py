@@ -12,7 +12,7 @@ from rsmq_tui.history.schema import OF_MEMORY, OF_SERVER
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.history.made import NOON_MS, PLACE, polled, state
 
 SAMPLED = ("sampled_age_ms", "sampled", "wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms")

@@ -19,8 +19,8 @@ from rsmq_tui.monitor.doctor import (
 )
 from rsmq_tui.monitor.server import CheckLevel, CheckResult, server_kind, server_results
 from rsmq_tui.protocol import Address, Failure, Namespaces, Rsmq
-from rsmq_tui.protocol.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew, commands_for
-from rsmq_tui.protocol.status import ServerStatus
+from rsmq_tui.protocol.server.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew, commands_for
+from rsmq_tui.protocol.server.status import ServerStatus
 from tests.protocol.responder import Responder
 
 pytestmark = pytest.mark.slow
@@ -330,7 +330,7 @@ async def test_a_server_that_goes_away_in_between(monkeypatch: pytest.MonkeyPatc
             server.stop()
             return status
 
-        monkeypatch.setattr("rsmq_tui.protocol.diagnosis.Diagnosis.status", stopping)
+        monkeypatch.setattr("rsmq_tui.protocol.server.diagnosis.Diagnosis.status", stopping)
         found = await diagnosed(server.url)
     assert found["connection.kept"].level is CheckLevel.FAIL
 

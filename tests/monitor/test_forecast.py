@@ -21,7 +21,7 @@ from rsmq_tui.monitor.tracking.forecast import (
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.series import QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.monitor.list_rows import ListFlow
 from tests.monitor.rows import START_MS, Flow, Scripted
 

@@ -13,7 +13,7 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.server import CheckLevel, CheckResult, server_results, status_results
 from rsmq_tui.protocol import Failure, ListNames, RsmqReader
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.status import LatencyEvent, ServerStatus, SlowCommand
+from rsmq_tui.protocol.server.status import LatencyEvent, ServerStatus, SlowCommand
 from tests.servers.real import real_server
 
 NOW_MS = 1_750_000_000_000

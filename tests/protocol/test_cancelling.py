@@ -10,8 +10,8 @@ from redis import Redis, exceptions
 
 from rsmq_tui.protocol import Address, Node, Rsmq, RsmqReader, Sentinels, Traffic, connect_async
 from rsmq_tui.protocol.connections.connect import pool_async
-from rsmq_tui.protocol.diagnosis import Diagnosis
 from rsmq_tui.protocol.polling import TrackedConnection
+from rsmq_tui.protocol.server.diagnosis import Diagnosis
 from tests.cancelled import ROUNDS, TURNS, cancelled_at_each_turn, cancelled_at_random
 
 

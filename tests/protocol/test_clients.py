@@ -14,7 +14,9 @@ from rsmq import RedisSMQ
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, ListQueue, Rsmq, RsmqReader
-from rsmq_tui.protocol.clients import (
+from rsmq_tui.protocol.lists.naming import ListNames
+from rsmq_tui.protocol.lists.reader import ListReader
+from rsmq_tui.protocol.server.clients import (
     COMMANDS_MAX,
     ClientActivity,
     CommandLog,
@@ -22,8 +24,6 @@ from rsmq_tui.protocol.clients import (
     list_rules,
     rsmq_rules,
 )
-from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.protocol.lists.reader import ListReader
 from tests.servers.real import wait_until
 
 # What rsmq 0.12.4 for Node executes, with its times as keys.
@@ -176,7 +176,7 @@ async def seen_clients(
 ) -> QueueClients:
     """Watch while that is done: from when the server lists a monitor until further commands reach the limit."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("rsmq_tui.protocol.clients.SECONDS_MAX", 600)
+        patched.setattr("rsmq_tui.protocol.server.clients.SECONDS_MAX", 600)
         watching = asyncio.create_task(reader.clients(queue, seconds=600))
 
         def is_watched() -> bool:
@@ -366,7 +366,7 @@ async def _answering(*parts: bytes, forever: bool = False) -> AsyncIterator[tupl
 async def test_a_look_ends_by_itself(
     parts: tuple[bytes, ...], forever: bool, ended: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.protocol.clients.SECONDS_MAX", 0.05 if ended == "time" else 600)
+    monkeypatch.setattr("rsmq_tui.protocol.server.clients.SECONDS_MAX", 0.05 if ended == "time" else 600)
     async with _answering(*parts, forever=forever) as (url, left), _reader(url) as reader:
         found = await reader.clients("q", seconds=600)
         await left.wait()

@@ -16,8 +16,8 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Address, Failure, Rsmq, Tls, url_of
-from rsmq_tui.protocol.diagnosis import ConnectStep, Diagnosis, Need, commands_for
-from rsmq_tui.protocol.status import ServerStatus
+from rsmq_tui.protocol.server.diagnosis import ConnectStep, Diagnosis, Need, commands_for
+from rsmq_tui.protocol.server.status import ServerStatus
 from tests.protocol.responder import Responder
 from tests.servers.real import HOST, free_ports, real_server
 

@@ -23,7 +23,7 @@ from rsmq_tui.monitor.audit.findings import Finding, FindingKind
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
 from rsmq_tui.protocol import Failure, Row
 from rsmq_tui.protocol.outcomes import Outcome
-from rsmq_tui.protocol.status import ServerStatus, SlowCommand
+from rsmq_tui.protocol.server.status import ServerStatus, SlowCommand
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.scope import still_matching

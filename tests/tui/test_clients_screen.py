@@ -5,7 +5,7 @@ import redis
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
-from rsmq_tui.protocol.clients import COMMANDS_MAX
+from rsmq_tui.protocol.server.clients import COMMANDS_MAX
 from rsmq_tui.tui.queue.clients import ClientsScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.changing import Orders
@@ -22,7 +22,7 @@ async def _opened(pilot: Pilot[None]) -> ClientsScreen:
 async def test_it_guesses_at_first_and_watches_if_the_button_says_so(
     orders: Orders, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("protocol.clients", "tui.queue.clients"):
+    for module in ("protocol.server.clients", "tui.queue.clients"):
         monkeypatch.setattr(f"rsmq_tui.{module}.SECONDS_MAX", 600)
     client.client_setname("[bold]consumer")
     async with orders.opened() as pilot:

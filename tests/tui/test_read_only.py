@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from rsmq_tui.docs import page
 from rsmq_tui.monitor.audit.rsmq import audit
 from rsmq_tui.protocol import Rsmq, RsmqReader
-from rsmq_tui.protocol.diagnosis import Diagnosis
+from rsmq_tui.protocol.server.diagnosis import Diagnosis
 from rsmq_tui.tui.keys import KEYS, Where, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen

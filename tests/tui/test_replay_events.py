@@ -14,7 +14,7 @@ from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RsmqReader
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from rsmq_tui.tui.replay.session import events_before
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said, without
 from tests.monitor.timing import FakeClock

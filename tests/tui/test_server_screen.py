@@ -12,7 +12,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import PeekError, RsmqPoller
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import Failure, RsmqReader
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus, SlowCommand
+from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.server import ServerScreen
 from rsmq_tui.tui.overview.servers import WatchedServer

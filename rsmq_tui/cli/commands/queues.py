@@ -40,8 +40,8 @@ from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, printable_name, seconds
-from rsmq_tui.protocol.clients import COST, SECONDS_MAX, QueueClients
 from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.protocol.server.clients import COST, SECONDS_MAX, QueueClients
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes, reference
 
 

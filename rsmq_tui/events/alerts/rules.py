@@ -41,7 +41,7 @@ from rsmq_tui.profiles.alerts import (
     Rule,
 )
 from rsmq_tui.protocol.kinds import kind_named
-from rsmq_tui.protocol.status import ServerChange, ServerInfo, server_change
+from rsmq_tui.protocol.server.status import ServerChange, ServerInfo, server_change
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.
 GROUP_MS, EVERY_MS = 5_000, 60_000

@@ -19,7 +19,7 @@ from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.report.slo import Server
 from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.protocol.kinds import kind_of
-from rsmq_tui.protocol.status import ServerInfo, server_change
+from rsmq_tui.protocol.server.status import ServerInfo, server_change
 
 DESCRIBED_MAX = 10
 """How many restarts a report describes."""

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from rsmq_tui.monitor.text import duration
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS_MS, QueueSeries
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 
 _WINDOW_MS = 60_000
 _STEP_MS = 30_000

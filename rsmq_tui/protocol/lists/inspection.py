@@ -11,13 +11,13 @@ from hashlib import sha1
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from rsmq_tui.protocol.clients import fields_of
 from rsmq_tui.protocol.connections.script_runner import ScriptRunner
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.lists.naming import ListNames, item_sha, leased_item
 from rsmq_tui.protocol.lists.pages import list_keys
 from rsmq_tui.protocol.replies import clock_ms, decoded
 from rsmq_tui.protocol.rsmq.scan import CHUNK_MESSAGES, CHUNK_MESSAGES_MIN, SCAN_BODY_BYTES
+from rsmq_tui.protocol.server.clients import fields_of
 
 _SHOWN_BYTES = 22
 

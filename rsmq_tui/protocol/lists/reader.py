@@ -16,7 +16,6 @@ from redis.crc import key_slot
 from redis.exceptions import MovedError, ResponseError
 
 from rsmq_tui.protocol.address import Address, Node
-from rsmq_tui.protocol.clients import QueueClients, clients_of_queue, list_rules
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager, ServerConnection
 from rsmq_tui.protocol.connections.script_runner import Call, Exchange, ScriptCall, ScriptRunner
@@ -32,7 +31,8 @@ from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, Tracked
 from rsmq_tui.protocol.replies import ascii_text, blob, clock_ms, due_ms, misshapen
 from rsmq_tui.protocol.replies import count as count_reply
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, SECONDS_BELOW, Row, Script
-from rsmq_tui.protocol.status import ServerInfo, ServerStatus, read_server_info, read_statuses
+from rsmq_tui.protocol.server.clients import QueueClients, clients_of_queue, list_rules
+from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus, read_server_info, read_statuses
 
 # A row of a list is [ready, processing, leases, head, lease]: each of the first three is a number, or an error text;
 # ``leases`` is 1 if there are any, else 0. ``head`` is None if nothing is ready or the next item is not known, else

@@ -27,11 +27,11 @@ from rsmq_tui.protocol.rsmq.pages import RsmqPages
 from rsmq_tui.protocol.rsmq.scripts import MICROSECONDS_FROM, RC_MAX, SECONDS_BELOW, Row, Script
 
 if TYPE_CHECKING:
-    from rsmq_tui.protocol.clients import QueueClients
     from rsmq_tui.protocol.rsmq.inspection import QueueInspection
     from rsmq_tui.protocol.rsmq.scan import RsmqScan
     from rsmq_tui.protocol.rsmq.scan_strategies import BodyScan, QueueRanges
-    from rsmq_tui.protocol.status import ServerInfo, ServerStatus
+    from rsmq_tui.protocol.server.clients import QueueClients
+    from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus
 
 # An index of up to this many names is read in every poll: it costs little, and a revoked permission shows at once.
 _SHORT_INDEX = 250
@@ -409,7 +409,7 @@ class RsmqReader:
 
     async def server_info(self) -> "ServerInfo | None":
         """Read INFO of the server of the namespace; raises redis-py's errors."""
-        from rsmq_tui.protocol.status import read_server_info  # noqa: PLC0415
+        from rsmq_tui.protocol.server.status import read_server_info  # noqa: PLC0415
 
         return await read_server_info(self._runner)
 
@@ -418,7 +418,7 @@ class RsmqReader:
 
         Raises redis-py's errors.
         """
-        from rsmq_tui.protocol.clients import clients_of_queue, rsmq_rules  # noqa: PLC0415
+        from rsmq_tui.protocol.server.clients import clients_of_queue, rsmq_rules  # noqa: PLC0415
 
         keys, connection = Keys(self.ns), self._connections.of(self.ns)
         rules = rsmq_rules(keys.messages(queue), keys.attributes(queue))
@@ -443,7 +443,7 @@ class RsmqReader:
 
     async def status(self) -> "tuple[ServerStatus, ...]":
         """Read the status of the server, or of each node of a cluster; raises redis-py's errors."""
-        from rsmq_tui.protocol.status import read_statuses  # noqa: PLC0415
+        from rsmq_tui.protocol.server.status import read_statuses  # noqa: PLC0415
 
         return await read_statuses(self._connections)
 

@@ -11,7 +11,7 @@ from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsServer
 from rsmq_tui.monitor.server import CheckLevel, status_results
 from rsmq_tui.monitor.text import clock, printable, zone_words
-from rsmq_tui.protocol.status import ServerStatus
+from rsmq_tui.protocol.server.status import ServerStatus
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.lines import TextLine, why_unread

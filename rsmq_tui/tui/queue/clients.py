@@ -12,7 +12,7 @@ from textual.widgets import Button, Static
 from rsmq_tui.monitor import PeekError, Source
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
 from rsmq_tui.monitor.text import count, duration, plural, printable
-from rsmq_tui.protocol.clients import COST, SECONDS_MAX, ClientActivity, ClientGroup, QueueClients
+from rsmq_tui.protocol.server.clients import COST, SECONDS_MAX, ClientActivity, ClientGroup, QueueClients
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText
 from rsmq_tui.tui.widgets.row_table import Column, RowTable

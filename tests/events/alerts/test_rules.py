@@ -19,7 +19,7 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_condition, read_quiet
 from rsmq_tui.protocol import Failure
-from rsmq_tui.protocol.status import ServerInfo
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.events.made import NOON_MS, SERVER, polled, state
 from tests.monitor.rows import START_MS, Flow
 

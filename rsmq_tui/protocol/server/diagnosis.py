@@ -21,7 +21,7 @@ from rsmq_tui.protocol.errors import SERVER_ERRORS, ExplainedError, Failure, fai
 from rsmq_tui.protocol.keys import Keys, name_of
 from rsmq_tui.protocol.polling import TrackedConnection
 from rsmq_tui.protocol.replies import decode_all, decode_clock
-from rsmq_tui.protocol.status import COMMANDS, ServerStatus, status_of
+from rsmq_tui.protocol.server.status import COMMANDS, ServerStatus, status_of
 
 # The name of a queue that does not exist, for commands that are checked and not run.
 _NOBODYS = "rsmq-tui-doctor"
