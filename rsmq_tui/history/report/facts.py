@@ -33,8 +33,7 @@ from rsmq_tui.history.analysis.values import (
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
-from rsmq_tui.history.report.recreated import Recreated, recreated_of
-from rsmq_tui.history.report.restarts import Restart, restarts_of
+from rsmq_tui.history.report.restarts import Recreated, Restart, recreated_of, restarts_of
 from rsmq_tui.history.report.slo import (
     Measured,
     Objectives,

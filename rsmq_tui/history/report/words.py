@@ -6,8 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
-from rsmq_tui.history.report.recreated import Recreated
-from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Restart
+from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Recreated, Restart
 from rsmq_tui.history.report.slo import ServiceLevel
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.text import (

@@ -10,7 +10,7 @@ from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
-from rsmq_tui.history.report.recreated import Recreated
+from rsmq_tui.history.report.restarts import Recreated
 from rsmq_tui.history.report.words import END, NAME, recreated
 from tests.history.analysis.made import Made, named
 from tests.history.analysis.queues import EMAILS, INVOICES, ORDERS, START_MS
