@@ -24,11 +24,10 @@ _DEFERRED = ("redis", "redis.asyncio", "importlib.metadata")
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def run_program(name: str, module: str, completion: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
+def run_program(name: str, module: str, arguments: Sequence[str] | None, exit_unwritable: int) -> int:
     """Run one command of the program in a module and return its exit status; errors are printed on stderr.
 
-    ``completion`` is the module whose ``complete`` answers a shell, and ``exit_unwritable`` the status for output that
-    cannot be written.
+    ``exit_unwritable`` is the status for output that cannot be written.
     """
     if sys.stderr is None:
         # Otherwise errors would be printed on stdout, and the first file that is opened would be stderr of C libraries.
@@ -38,11 +37,11 @@ def run_program(name: str, module: str, completion: str, arguments: Sequence[str
         print(f"{name}: standard output is closed: nothing was done", file=sys.stderr)
         return exit_unwritable
     if arguments is not None:
-        return _run(name, module, completion, list(arguments), exit_unwritable)
+        return _run(name, module, list(arguments), exit_unwritable)
     statuses: list[int] = []
     # The handler that is registered first is called last.
     atexit.register(_end_beside_threads, statuses)
-    statuses.append(_run(name, module, completion, sys.argv[1:], exit_unwritable))
+    statuses.append(_run(name, module, sys.argv[1:], exit_unwritable))
     try:
         sys.stderr.flush()
     except OSError:
@@ -63,14 +62,14 @@ def _end_beside_threads(statuses: list[int]) -> None:
         os._exit(statuses[0])
 
 
-def _run(name: str, module: str, completion: str, given: list[str], exit_unwritable: int) -> int:
+def _run(name: str, module: str, given: list[str], exit_unwritable: int) -> int:
     try:
         if given == ["--version"]:
             # Printed before anything is imported.
             print(f"{name} {__version__}")
             status = 0
         else:
-            status = _invoked(name, module, completion, given)
+            status = _invoked(name, module, given)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -93,14 +92,14 @@ def _run(name: str, module: str, completion: str, given: list[str], exit_unwrita
         return _report_defect(name, error)
 
 
-def _invoked(name: str, module: str, completion: str, arguments: list[str]) -> int:
+def _invoked(name: str, module: str, arguments: list[str]) -> int:
     defer(*_DEFERRED)
     program = load(module).command
     import click  # noqa: PLC0415 - it takes longer than all that --version needs
 
     if instruction := os.environ.get(completion_variable(name)):
         # Only a shell asks for it.
-        return int(load(completion).complete(program, name, instruction))
+        return int(load("rsmq_tui.cli.commands.completion").complete(program, name, instruction))
     try:
         with program.make_context(name, arguments) as ctx:
             return int(program.invoke(ctx) or 0)

@@ -4,14 +4,12 @@ import sys
 from collections.abc import Sequence
 
 from rsmq_tui.cli.errors import EXIT_FAILED
-from rsmq_tui.cli.main import COMPLETION
 from rsmq_tui.cli.program import run_program
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; the help lists them."""
-    module = "rsmq_tui.cli.rsmqctl.parsing"
-    return run_program("rsmqctl", module, COMPLETION, arguments, exit_unwritable=EXIT_FAILED)
+    return run_program("rsmqctl", "rsmq_tui.cli.rsmqctl.parsing", arguments, exit_unwritable=EXIT_FAILED)
 
 
 if __name__ == "__main__":
