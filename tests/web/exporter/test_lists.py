@@ -2,6 +2,7 @@
 
 import redis
 
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol import Rsmq
 from tests.protocol.keyspace import now_ms
 from tests.web.exporter.scraping import exporting
@@ -26,7 +27,7 @@ async def test_a_list_queue_in_numbers(redis_url: str, client: redis.Redis) -> N
     assert answer.value("rsmq_queue_expired_leases", **labels) == 1
     assert answer.value("rsmq_queue_problems", **labels) == 0
     assert answer.value("rsmq_queue_verdict", **labels, verdict="watching") == 1
-    assert len(answer.values("rsmq_queue_verdict", **labels)) == 8
+    assert len(answer.values("rsmq_queue_verdict", **labels)) == len(Verdict)
     assert [answer.value(name, ns="(lists)") for name in ("rsmq_up", "rsmq_queues")] == [1, 1]
 
 

@@ -9,7 +9,7 @@ import redis
 
 from rsmq_tui import __version__
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import Thresholds
+from rsmq_tui.monitor import Thresholds, Verdict
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import Rsmq, make_id
 from rsmq_tui.web.exporter.metrics import label_value
@@ -58,7 +58,7 @@ async def test_a_queue_in_numbers(redis_url: str, client: redis.Redis) -> None:
     assert 0 <= created_s < 600
     assert value("modified_timestamp_seconds") == value("created_timestamp_seconds")
     assert answer.verdicts() == {"orders": "poisoned"}
-    assert len(answer.values("rsmq_queue_verdict", **labels)) == 8
+    assert len(answer.values("rsmq_queue_verdict", **labels)) == len(Verdict)
 
 
 async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Redis) -> None:
