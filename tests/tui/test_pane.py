@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from rsmq_tui.monitor import Connection
+from rsmq_tui.monitor import Connection, Verdict
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.preferences import PANE
@@ -24,7 +24,7 @@ from tests.history.replayed import NOON_MS
 from tests.screenshots.history import order_messages, play_history
 from tests.tui.changing import Orders, in_queue, on_queue
 from tests.tui.driving import opened, play, press, resized, says, settled, until, wait_for_screen
-from tests.tui.reading import app_of, names_in, source_of, table_of, text_of
+from tests.tui.reading import app_of, lines_of, names_in, source_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 from tests.tui.test_history import analysis_folder, past_of
@@ -122,6 +122,27 @@ async def test_the_pane_is_where_there_is_room_and_its_key_goes_round(source: Sc
         await resized(pilot, 80, 24)
         await press(pilot, "|")
         assert toasts_of(pilot) == ["the pane needs 120 columns or 40 rows; here are 80 x 24"]
+
+
+@pytest.mark.parametrize("size", [(150, 40), (120, 30), (80, 42), (40, 42)], ids=str)
+async def test_the_reason_is_whole_in_the_pane_and_what_is_below_stays(
+    source: ScriptedSource, size: tuple[int, int]
+) -> None:
+    problem = "message ids are not canonical (x): the canonical client can receive but never delete them"
+    odd = queue_of("odd", ready=1, verdict=Verdict.STALLED, since_ms=START_MS - 60_000, problems=(problem,))
+    with_messages(source, ["odd", "plain"])
+    async with opened(source, size=size) as pilot:
+        await play(pilot, source, poll_of(source, [odd, queue_of("plain", ready=1)]))
+        await rested(pilot)
+        why = pilot.app.screen.query_one("#why")
+        words = [line.strip() for line in lines_of(why)]
+        assert " ".join(filter(None, words)).endswith(problem)
+        # Fewer words move nothing while the cursor stays; those of another queue take no more lines than they need.
+        height = why.size.height
+        await play(pilot, source, poll_of(source, [odd._replace(problems=()), queue_of("plain", ready=1)]))
+        assert why.size.height == height > 2
+        await press(pilot, "j")
+        await until(pilot, lambda: why.size.height <= 3, "the reason of the other queue is short")
 
 
 async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: ScriptedSource) -> None:

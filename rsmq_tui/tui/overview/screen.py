@@ -175,6 +175,7 @@ class OverviewScreen(DashboardScreen):
         self._grouping = Grouping()
         self._unfolded: set[str] = set()
         self._is_on_group = False
+        self._explained = ""
         self._members: frozenset[str] = frozenset()
         self._favourites: frozenset[str] = frozenset()
         self._moved_s = -REST_S
@@ -526,11 +527,16 @@ class OverviewScreen(DashboardScreen):
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)
-        self._why.show(pieces, self._free_lines if self._pane.position == "closed" else 1)
+        # While the cursor stays, what is below does not jump.
+        stays = self._explained == row.key and self._pane.position != "closed"
+        self._explained = row.key
+        self._why.show(pieces, self._lines_for_why, keep=stays)
 
     @property
-    def _free_lines(self) -> int:
-        """The number of free lines below the rows, including the line of the reason itself."""
+    def _lines_for_why(self) -> int:
+        """The number of lines that the reason may have: those that are free below the rows, or a part of the pane."""
+        if self._pane.position != "closed":
+            return max(3, self._pane.size.height // 3)
         return self.table.size.height + self._why.size.height - 1 - max(1, len(self.table.rows))
 
     def _apply_filter(self) -> None:
