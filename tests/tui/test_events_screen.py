@@ -234,6 +234,28 @@ async def test_a_restart_stays_on_the_overview_for_a_minute(source: ScriptedSour
         assert await shown(65) == ["2", "1", "0"]
 
 
+async def test_a_verdict_that_is_over_does_not_stay_on_the_overview(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path, height=44) as pilot:
+        snapshot = app_of(pilot).dashboard.snapshot
+        assert snapshot is not None
+
+        def at(s: int, queue: str, text: str, severity: Severity) -> Event:
+            found = event(queue=queue, at_ms=START_MS + s * 1_000, text=text, same=text, severity=severity)
+            return replace(found, server=snapshot.server, ns=snapshot.ns)
+
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write([
+                at(1, "mail", "stalled", Severity.ERROR), at(2, "orders", "leaking", Severity.ERROR),
+                at(3, "orders", "stalled", Severity.ERROR), at(4, "orders", "growing", Severity.WARNING),
+                at(5, "orders", "ok", Severity.INFO),
+            ])  # fmt: skip
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == 5, "all are in the log")
+        await play(pilot, source, poll_of(source, [queue_of("mail"), queue_of("orders")], START_MS + 9_000))
+        last = [line.split()[-2:] for line in lines_of(pilot.app.screen.query_one("#last-events", LastEvents))]
+        assert last == [["orders", "ok"], ["orders", "growing"], ["mail", "stalled"]]
+
+
 async def test_there_are_none_on_a_low_overview(source: ScriptedSource, tmp_path: Path) -> None:
     async with watched(source, tmp_path, height=39) as pilot:
         await trouble(pilot, source)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _NEWS_S = 0.5
 # The terminal height from which the overview shows the last events, and how many it shows.
 LINES_FROM, LINES = 40, 3
-# For this time, what happened to the server stays among the last events, and then what is worse: a restart is followed
-# by many events of its queues.
+# For this time, what happened to the server stays among the last events, and then what is worse and still true: a
+# restart is followed by many events of its queues.
 _KEPT_MS = 60_000
 # A replay shows what happened in this time before its position.
 REPLAY_SPAN_MS = 15 * 60_000
@@ -250,6 +250,7 @@ class LastEvents(Painted):
     def __init__(self) -> None:
         super().__init__(id="last-events")
         self._events: Sequence[Event] = ()
+        self._verdicts: dict[tuple[str, str, str | None], Event] = {}
         self._at_ms = 0
 
     def follow(self, snapshot: Snapshot) -> None:
@@ -259,12 +260,14 @@ class LastEvents(Painted):
         events = dashboard.events.recent if has_room and dashboard.events is not None else ()
         parts = snapshot.parts or (snapshot,)
         servers, namespaces = {part.server for part in parts}, {(part.server, part.ns) for part in parts}
-        shown = (
+        shown = [
             event
             for event in events
             if event.server in servers and (event.queue is None or (event.server, event.ns) in namespaces)
-        )
+        ]
         self._at_ms = _now_ms(dashboard, snapshot)
+        in_order = sorted(shown, key=lambda event: event.at_ms)
+        self._verdicts = {_where(event): event for event in in_order if event.kind == "verdict"}
         kept = sorted(shown, key=self._importance)[-LINES:]
         self._events = sorted(kept, key=lambda event: event.at_ms)
         self.display = bool(self._events)
@@ -274,7 +277,9 @@ class LastEvents(Painted):
 
     def _importance(self, event: "Event") -> tuple[bool, bool, int, int]:
         """Order events by how long they stay; those of the same importance by their time."""
-        rank = 0 if self._at_ms - event.at_ms >= _KEPT_MS else _RANKS[event.severity.value]
+        # A queue that has another verdict now is no longer what the event says.
+        is_over = event.kind == "verdict" and self._verdicts[_where(event)] is not event
+        rank = 0 if is_over or self._at_ms - event.at_ms >= _KEPT_MS else _RANKS[event.severity.value]
         return rank > 0, event.ns == "" and rank > 0, rank, event.at_ms
 
     def paint(self) -> list[Strip]:
