@@ -47,6 +47,7 @@ async def test_it_guesses_at_first_and_watches_if_the_button_says_so(
         await until(pilot, clients, "the clients are shown")
         (row,) = clients()
         assert row[1:] == ["[bold]consumer", "redis-py", "1", "0", "0", "1"]
+        assert "no client tried to receive" not in str(words.content)
         assert received.body.decode("utf-8", "replace") not in "\n".join(lines_of(screen.activities))
         await press(pilot, "escape")
         await wait_for_screen(pilot, QueueScreen)

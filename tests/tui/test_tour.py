@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 from textual.pilot import Pilot
-from textual.widgets import TextArea
+from textual.widgets import Button, Static, TextArea
 
 from rsmq_tui.cli.demo import EmbeddedServer, WorkloadProcess
 from rsmq_tui.monitor import RsmqPoller, Snapshot
@@ -120,8 +120,14 @@ async def test_ten_steps_by_keys(url: str, tmp_path: Path) -> None:
         await _hide_or_release(pilot, "plus", "hidden 1,")
         assert len(_tour(pilot).done) == 4
         await until(pilot, lambda: names_in(pilot)[0] != first, "it is behind those that are ready")
+        # The message that was hidden is the only one on its tab, which is empty then.
+        await pilot.press("l", "l", "l")
+        await until(pilot, lambda: names_in(pilot) == [first], "the hidden one is shown")
         await _hide_or_release(pilot, "0", "released 1,")
         await _at(pilot, 6)
+        await pilot.press("q")
+        await wait_for_screen(pilot, OverviewScreen)
+        await press_for_screen(pilot, "enter", QueueScreen)
         await press(pilot, "slash", *"welcome", "enter")
         await _at(pilot, 7)
         await press(pilot, "escape")
@@ -141,8 +147,13 @@ async def test_ten_steps_by_keys(url: str, tmp_path: Path) -> None:
         await say_yes(pilot)
         await _at(pilot, 9)
         assert client.zcard(f"rsmq:{EMAILS}") >= depth
-        await press_for_screen(pilot, "w", ClientsScreen)
+        clients = await press_for_screen(pilot, "w", ClientsScreen)
+        watch = clients.query_one("#watch", Button)
+        await until(pilot, lambda: not watch.disabled, "it may watch")
+        assert len(_tour(pilot).done) == 8
+        watch.press()
         await _at(pilot, 10)
+        assert "no client tried to receive" in str(clients.query_one("#words", Static).content)
         await pilot.press("escape")
         await wait_for_screen(pilot, QueueScreen)
         await pilot.press("q")

@@ -294,7 +294,8 @@ class QueueClients:
         }
         nameless = f"; no names: CLIENT LIST is refused ({self.unlisted})" if self.unlisted else ""
         watched = f"watched {self.commands:,} commands of all clients in {self.span_ms:,} ms{limits[self.ended]}"
-        return f"{watched}{nameless}"
+        has_consumer = any(client.calls or client.receives for client in self.activities)
+        return f"{watched}{'' if has_consumer else '; no client tried to receive from this queue'}{nameless}"
 
 
 async def clients_of_queue(

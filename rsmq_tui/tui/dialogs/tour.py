@@ -74,9 +74,10 @@ def _has_undone_a_deletion(seen: TourState) -> bool:
     return any(change.name == "delete" and change.state is State.UNDONE for change in seen.changes)
 
 
-def _asks_who_works(seen: TourState) -> bool:
+def _has_watched_who_works(seen: TourState) -> bool:
     below = seen.screens[-2] if len(seen.screens) > 1 else None
-    return isinstance(seen.top, ClientsScreen) and isinstance(below, QueueScreen) and below.queue == EMAILS
+    is_about_emails = isinstance(below, QueueScreen) and below.queue == EMAILS
+    return isinstance(seen.top, ClientsScreen) and seen.top.has_watched and is_about_emails
 
 
 def _has_redriven(seen: TourState) -> bool:
@@ -87,8 +88,8 @@ def _has_redriven(seen: TourState) -> bool:
 STEPS = (
     TourStep(
         "verdict",
-        "Each queue has a verdict, and the worst come first; the line below the table gives the reason.",
-        "Move to orders with j: it is ok, unlike the others.",
+        "Each queue has a verdict, and the worst come first; a sentence below or beside the table gives the reason.",
+        "Move to orders with j: it is ok, and emails is not.",
         _is_on_orders,
     ),
     TourStep(
@@ -118,7 +119,7 @@ STEPS = (
     TourStep(
         "find",
         "A filter finds messages by their text, their JSON, their age, or how often they were received.",
-        "On emails type / welcome, and Enter.",
+        "q and Enter show all of emails again: type / welcome, and Enter.",
         _has_found,
     ),
     TourStep(
@@ -137,7 +138,7 @@ STEPS = (
         "trouble",
         "Nobody receives from emails: its verdict is stalled, and its oldest message waits.",
         "On emails press w, then the button that watches for 1 second.",
-        _asks_who_works,
+        _has_watched_who_works,
     ),
     TourStep(
         "redrive",

@@ -59,7 +59,7 @@ def waiting_text(waiting: Waiters) -> str:
 class ClientsScreen(Dialog[None]):
     """Shows the clients that work on a queue: at once a guess from CLIENT LIST, and by MONITOR if the button says so.
 
-    The text above the button describes the cost of MONITOR.
+    The text above the button describes the cost of MONITOR. ``has_watched`` says whether MONITOR has answered.
     """
 
     DEFAULT_CSS = """
@@ -77,6 +77,7 @@ class ClientsScreen(Dialog[None]):
         self._source, self._queue = source, queue
         self.activities = RowTable(_ACTIVITIES, None, id="activities")
         self.groups = RowTable(_GROUPS, None, id="client-groups")
+        self.has_watched = False
         self._blocked = ""
 
     def compose(self) -> ComposeResult:
@@ -127,12 +128,13 @@ class ClientsScreen(Dialog[None]):
 
     def _show(self, found: QueueClients) -> None:
         is_watched = found.refused is None and found.ended is not None
+        self.has_watched |= is_watched
         self.activities.display, self.groups.display = is_watched, not is_watched
         if is_watched:
             rows = found.activities[:_ROWS_MAX]
             self.activities.empty_text = [(" no client used this queue meanwhile", "muted")]
             self.activities.show(rows, [client.address for client in rows], None)
-            more = "CALLS are attempts to receive, with or without success"
+            more = "CALLS are attempts to receive, with or without success."
         else:
             groups = (found.groups or ())[:_ROWS_MAX]
             self.groups.show(groups, ["\0".join(group[:3]) for group in groups], None)
