@@ -15,7 +15,7 @@ STATES = {
     "no-hash": ("✗ broken", "it holds 1 message ids but its attributes hash is gone"),
     "no-vt": ("✗ broken", "its attributes hold no vt"),
     "only-modified": ("✗ broken", "its attributes hold no vt"),
-    "dangling": ("✗ broken", "no body: consumers skip it or fail"),
+    "dangling": ("✗ broken", "no body: consumers receive only an id"),
     "leak": ("● ok", "There are no messages in this queue"),
     "rc-without-body": ("● ok", "There are no messages in this queue"),
     "wrong-zset": ("✗ broken", "its messages key is not a sorted set"),

@@ -62,11 +62,11 @@ MADE: list[tuple[str, Answers, object]] = [
     ("set", {"vt": "30", "delay": "", "maxsize": "-1"}, SetAttributes(queue="orders", maxsize=-1)),
     ("import", {"file": "/x/y.jsonl"}, Import(queue="orders", path=Path("/x/y.jsonl"))),
 ]  # fmt: skip
-NO_DURATION = "seconds: a duration is a number of seconds, or has a unit: 30s, 10m, 1h30m, 2d"
+NO_DURATION = "how long: a duration is a number of seconds, or has a unit: 30s, 10m, 1h30m, 2d"
 REFUSED: list[tuple[str, Answers, str]] = [
     ("hide", {"seconds": ""}, NO_DURATION),
-    ("hide", {"seconds": "10000000"}, "seconds: a duration must be a whole number of seconds from 0 to 9,999,999"),
-    ("hide", {"seconds": "-1"}, "seconds: a duration must be a whole number of seconds from 0 to 9,999,999"),
+    ("hide", {"seconds": "10000000"}, "how long: a duration must be a whole number of seconds from 0 to 9,999,999"),
+    ("hide", {"seconds": "-1"}, "how long: a duration must be a whole number of seconds from 0 to 9,999,999"),
     ("move", {"target": " ", "create": ""}, "name of a queue"),
     ("redrive", {"target": "mail", "origin": "a"}, "not both"),
     ("send", {"body": b"x", "file": "y", "delay": ""}, "not both"),

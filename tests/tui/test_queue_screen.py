@@ -149,7 +149,7 @@ async def test_messages_show_state_due_age_rc_size_and_first_line(source: Script
             'hocx8qopw000000… ready 1m 0s ago 1m 0s 6 8 B {"a": 1}',
             "hocx8qopw000000… ready 59 s ago 59 s 6 19 B line one",
             "hocx8qopw000000… ready 59 s ago 59 s 6 0 B",
-            "hocx8qopw000000… ready 59 s ago 59 s 6 0 B no body: consumers skip it or fail",
+            "hocx8qopw000000… ready 59 s ago 59 s 6 0 B no body: consumers receive only an id",
         ]
         assert "in flight in 20 s" in " ".join(rows[4].split())
         assert rows[4].rstrip().endswith("x…")

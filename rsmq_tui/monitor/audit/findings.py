@@ -251,7 +251,7 @@ _WORDS = {
         "message id without a body",
         "message ids without bodies",
         "a manual HDEL, or a client that deletes in two steps (rsmqCsharp, rsmq-rb)",
-        "consumers receive null and may crash; rsmq_async receives nothing while such an id is first",
+        "consumers receive only an id and may crash; rsmq_async receives nothing while such an id is first",
         f"removes the ids and their counts; {_KEPT}",
     ),
     FindingKind.FOREIGN_ID: Words(

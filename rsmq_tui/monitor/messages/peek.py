@@ -40,6 +40,9 @@ from rsmq_tui.protocol import (
 )
 from rsmq_tui.protocol.lists.naming import UNKNOWN_LEASE_SCORE, UNLEASED_SCORE, ItemPlace, read_item_id
 
+# What a message without a body means for those who receive it: for the reason of its queue, and in place of the body.
+NO_BODY = "no body: consumers receive only an id"
+
 
 class MessageState(StrEnum):
     """The state of a message; the last two apply only to list items in processing."""

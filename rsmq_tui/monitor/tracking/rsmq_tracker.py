@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from rsmq_tui.monitor.messages.peek import Look
+from rsmq_tui.monitor.messages.peek import NO_BODY, Look
 from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import plural
@@ -369,7 +369,7 @@ def _bodiless(missing: int, depth: int) -> str | None:
     if not missing or not depth:
         return None
     has = "has" if missing == 1 else "have"
-    return f"{plural(missing, 'message')} {has} no body: consumers receive only an id"
+    return f"{plural(missing, 'message')} {has} {NO_BODY}"
 
 
 def _total(name: str, raw: bytes | None, problems: list[str]) -> int | None:

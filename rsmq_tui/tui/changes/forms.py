@@ -29,6 +29,8 @@ from rsmq_tui.tui.widgets.controls import ChoiceInput, Dialog, DialogButton, Tic
 T = TypeVar("T")
 
 HIDE_SECONDS = ("30", "300", "3600")
+# The beginnings of the labels that differ from the ids of their fields: a wrong answer is named as on the screen.
+_LABELS = {"seconds": "how long", "count": "how many"}
 _NAME_MAX = 60
 _EDITABLE_BYTES = 200_000
 ON = "yes"
@@ -228,7 +230,7 @@ def _new_path(got: Answers) -> Path:
 def _seconds(got: Answers, id: str) -> int:
     seconds = read_whole_seconds(_text(got, id))
     if isinstance(seconds, str):
-        raise ValueError(f"{id}: {seconds}")
+        raise ValueError(f"{_LABELS.get(id, id)}: {seconds}")
     return seconds
 
 
@@ -236,14 +238,14 @@ def _number(got: Answers, id: str) -> int:
     try:
         return int(_text(got, id))
     except ValueError:
-        raise ValueError(f"{id} must be a whole number") from None
+        raise ValueError(f"{_LABELS.get(id, id)} must be a whole number") from None
 
 
 def _whole_number(got: Answers, id: str, *, least: int) -> int:
     """Return a whole number of at least ``least``; raises ValueError."""
     number = _number(got, id)
     if number < least:
-        raise ValueError(f"{id} must be a whole number, {least} or more")
+        raise ValueError(f"{_LABELS.get(id, id)} must be a whole number, {least} or more")
     return number
 
 

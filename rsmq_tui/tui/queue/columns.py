@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rsmq_tui.monitor import MessageRow, MessageState
+from rsmq_tui.monitor.messages.peek import NO_BODY
 from rsmq_tui.monitor.text import UNKNOWN, count, duration, short_clock, size
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.painted import Piece
@@ -78,7 +79,7 @@ def _age(row: MessageRow, context: MessageContext) -> Piece:
 
 def _body(row: MessageRow, _: MessageContext) -> Piece:
     if row.preview is None:
-        return "no body: consumers skip it or fail", "alarm"
+        return NO_BODY, "alarm"
     if not row.preview and row.size:
         return f"{size(row.size)}: enter shows it", "muted"
     return first_line(row.preview), ""
