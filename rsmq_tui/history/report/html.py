@@ -202,8 +202,10 @@ def _time_labels(frame: _Frame) -> list[str]:
     cells = (frame.right - frame.left) // _LABEL_WIDTH
     for at_ms, label in time_ticks(frame.span.start_ms, frame.span.end_ms, cells):
         x = frame.x(at_ms)
+        # The label of the end of the range would leave the picture.
+        middle = min(x, frame.right + _RIGHT - len(label) * _LETTER / 2)
         parts.append(f'<path class="grid" d="M{x:.1f} {frame.top}V{frame.base + 4}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{frame.base + 16}">{escape(label)}</text>')
+        parts.append(f'<text class="tick" x="{middle:.1f}" y="{frame.base + 16}">{escape(label)}</text>')
     return parts
 
 

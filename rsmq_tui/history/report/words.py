@@ -250,11 +250,15 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     still = f"still {be}"
     if is_several and open_ones < report.members(incident):
         still = f"{count(open_ones)} of them still {'was' if open_ones == 1 else 'were'}"
+    they = "they were" if is_several else "it was"
+    after = "nothing was recorded" if is_outage(incident) else f"{they} gone, or nothing was recorded"
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
         return f"{who} {was} for {'the whole range' if lasted_ms >= span.length_ms else f'{lasted} of the range'}."
     if is_early and incident.ended == OPEN:
         return f"{who} {was} when the range began, and {still} at the end of the history, {lasted} later."
+    if is_early and incident.ended != "over":
+        return f"{who} {was} when the range began, for at least {lasted} of it; after that {after}."
     if is_early:
         return f"{who} {was} when the range began, for {lasted} of it, until {moment(incident.end_ms)}."
     if is_late:
@@ -264,8 +268,6 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     elif incident.ended == OPEN:
         until = f"since {moment(incident.start_ms)}, and {still} at the end of the history, {lasted} later"
     else:
-        they = "they were" if is_several else "it was"
-        after = "nothing was recorded" if is_outage(incident) else f"{they} gone, or nothing was recorded"
         until = f"from {moment(incident.start_ms)} for at least {lasted}; after that {after}"
     why = f"{', the longest time' if times > 1 else ''}: {_sentence(incident.cause)}" if incident.cause else "."
     parts = [f"{who} {was} {until}{why}"]

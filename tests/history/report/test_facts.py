@@ -181,6 +181,18 @@ def test_trouble_from_before_the_range_that_goes_on_has_no_end(tmp_path: Path) -
     assert sentence.endswith(" was stalled when the range began, and still was at the end of the history, 1h 0m later.")
 
 
+def test_trouble_from_before_the_range_that_was_lost_sight_of_has_no_end(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.add(QUEUES, {**named(ORDERS), "first_ms": START_MS, "last_ms": START_MS + 3_600_000, "samples": 10})
+    lasts = START_MS - 60_000, START_MS + 1_800_000
+    made.add("episodes", episode(PROD, "orders", "stalled", *lasts, ended="unknown", recovered_ms=None))
+    made.publish()
+    (sentence,) = worst(gather(Analysis(tmp_path), TimeRange(START_MS, START_MS + 3_600_000)))
+    assert sentence.endswith(
+        " was stalled when the range began, for at least 30m of it; after that it was gone, or nothing was recorded."
+    )
+
+
 @pytest.mark.parametrize(
     ("queue", "verdict", "after"),
     [("orders", "stalled", "it was gone, or nothing was recorded"), (None, "down", "nothing was recorded")],

@@ -53,6 +53,22 @@ def test_a_sentence_for_each_of_the_worst_three_says_what_when_how_bad_and_wheth
     ]
 
 
+def test_no_label_of_a_time_leaves_its_picture(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for minute in range(2):
+        made.add("rollup_1m", bucket(ORDERS, START_MS + minute * 60_000, 60_000, depth=10.0))
+    made.publish()
+    root = parsed(as_html(gather(Analysis(tmp_path), TimeRange(START_MS, START_MS + 120_000))))
+    ends = [
+        (float(picture.attrib["viewBox"].split()[2]), float(tick.attrib["x"]) + 3 * len(tick.text or ""))
+        for picture in root.iter("svg")
+        for tick in picture.iter("text")
+        if tick.attrib.get("class") == "tick"
+    ]
+    assert ends
+    assert all(end <= width for width, end in ends)
+
+
 def test_the_timeline_has_a_row_for_each_queue_and_a_letter_for_each_verdict(report: Report) -> None:
     section = section_of(parsed(as_html(report)), "timeline")
     (picture,) = section.iter("svg")
