@@ -36,6 +36,7 @@ _SEVERITIES = {
     Verdict.POISONED: Severity.WARNING,
     Verdict.AGED: Severity.WARNING,
 }
+_ERRORS = " or ".join(verdict for verdict, severity in _SEVERITIES.items() if severity is Severity.ERROR)
 _ATTRIBUTES = slice(QueueState._fields.index("vt_s"), QueueState._fields.index("created_ms") + 1)
 
 
@@ -335,8 +336,8 @@ class QueueDetector:
         if known.change(verdict, at_ms, self._last_ms):
             changes = known.changes
             words = (
-                f"its verdict changes often, {verdict} now: reported again when it has been the same for "
-                f"{duration(QUEUE_FLAP_SPAN_MS)}, or an error for {duration(FLAP_SPAN_MS)}"
+                f"its verdict changes often, {verdict} now: the next one is reported when it has lasted for "
+                f"{duration(QUEUE_FLAP_SPAN_MS)}, or for {duration(FLAP_SPAN_MS)} if it is {_ERRORS}"
             )
             details = {"verdict": verdict.value, "told": known.reported.value, "changes": changes}
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))

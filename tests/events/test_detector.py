@@ -137,8 +137,8 @@ def test_a_verdict_that_flips_four_times_a_minute_is_told_once_and_as_flapping()
     assert [event.kind for event in found] == ["verdict", "flapping"]
     assert found[1].at_ms == NOON_MS + 45_000
     assert (
-        found[1].text
-        == "its verdict changes often, ok now: reported again when it has been the same for 10m, or an error for 1m 0s"
+        found[1].text == "its verdict changes often, ok now: the next one is reported when it has lasted for 10m, "
+        "or for 1m 0s if it is broken or stalled or leaking"
     )
 
     # The last flip, to ok, was at 585 s.
