@@ -493,10 +493,8 @@ def words_of(places: Sequence[KindPlace]) -> str:
 
 def _name(place: KindPlace, *, is_one: bool) -> str:
     """Name a place among others; on a single server without a name, by what is watched there."""
-    profile, label = place.profile, place.kind.label
-    part = place.ns if label in profile.namespaces else label
-    if place.kind.has_namespaces:
-        part = place.ns if len(profile.namespaces) > 1 else ""
+    profile = place.profile
+    part = place.ns if len(profile.namespaces) > 1 or not place.kind.has_namespaces else ""
     if is_one and not profile.name:
         return part or profile.ns
     name = profile.name or profile.address.label
