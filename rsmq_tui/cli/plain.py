@@ -285,11 +285,11 @@ class PlainOverview:
                 yield f"{short_clock(at_ms, at_ms)} {self._line(queue, snapshot)}"
 
     def _line(self, queue: QueueState, snapshot: Snapshot) -> str:
-        """Return a line for a queue: its verdict, name, counts, the age of its oldest ready message, and the reason."""
+        """Return a line for a queue: its verdict, name, counts, how long its first message has waited, and why."""
         parts = [f"{count(queue.ready)} ready", f"{count(queue.hidden)} hidden"]
-        oldest_ms = queue.oldest_ready_age_ms(snapshot.at_ms)
-        if oldest_ms is not None:
-            parts.append(f"oldest {duration(oldest_ms)}")
+        waiting_ms = queue.waiting_ms(snapshot.at_ms)
+        if waiting_ms is not None:
+            parts.append(f"waiting {duration(waiting_ms)}")
         named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
         known = self._known_words(queue.name)
         why = reason(queue, snapshot.at_ms, self._thresholds), returned(queue, snapshot.trend)

@@ -31,7 +31,14 @@ def overview() -> PlainOverview:
 
 
 def stalled(name: str = "orders", **values: Any) -> Any:
-    values = {"depth": 4, "ready": 3, "hidden": 1, "totalrecv": 1, "oldest_ready_ms": NOON_MS - 60_000} | values
+    values = {
+        "depth": 4,
+        "ready": 3,
+        "hidden": 1,
+        "totalrecv": 1,
+        "oldest_ready_ms": NOON_MS - 60_000,
+        "oldest_ready_due_ms": NOON_MS - 40_000,
+    } | values
     return state(name, Verdict.STALLED, since_ms=NOON_MS - 30_000, **values)
 
 
@@ -44,7 +51,7 @@ def at(lines: list[str]) -> list[str]:
 def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> None:
     first = overview.observe(polled(state("calm", depth=2, ready=2), stalled(), notes=("no right to read INFO",)))
     assert first[:2] == [f"{SERVER}, namespace rsmq: 2 queues, 1 in trouble", "no right to read INFO"]
-    assert first[2].startswith("stalled orders: 3 ready, 1 hidden, oldest 1m 0s; 3 messages ready")
+    assert first[2].startswith("stalled orders: 3 ready, 1 hidden, waiting 40 s; 3 messages ready")
     assert first[3].startswith("ok calm: 2 ready, 0 hidden; nothing is wrong")
     assert overview.observe(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
 
@@ -239,7 +246,7 @@ def test_it_is_printed_line_by_line_and_ctrl_c_ends_it(redis_url: str, client: R
     rsmq.send_messages("orders", ["one", "two"])
     with started(*PROGRAM, "-r", redis_url, "--interval", "0.1", "--no-memory", "--plain") as process:
         assert "namespace rsmq: 1 queue, none in trouble" in line_of(process.stdout)
-        assert " orders: 2 ready, 0 hidden, oldest " in line_of(process.stdout)
+        assert " orders: 2 ready, 0 hidden, waiting " in line_of(process.stdout)
         rsmq.create_queue("mails")
         assert line_of(process.stdout).endswith(" mails: created\n")
         client.hset("rsmq:orders:Q", "vt", "many")

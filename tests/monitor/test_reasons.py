@@ -176,7 +176,7 @@ def test_thresholds_that_are_not_the_defaults_are_named(
     ("changes", "words"),
     [
         ({"verdict": Verdict.BROKEN, "broken": "no hash"}, "no hash"),
-        ({"verdict": Verdict.POISONED, "poison": 2, "highest_rc": 9}, "2 messages, rc up to 9"),
+        ({"verdict": Verdict.POISONED, "poison": 2, "highest_rc": 9}, "rc up to 9: 2 messages"),
         ({"drain": Drain.EMPTY}, "nothing ready"),
         ({"drain": Drain.CLEARS, "drain_s": 8040.0}, "2h 14m"),
         ({"drain": Drain.STEADY}, "steady"),

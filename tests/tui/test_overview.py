@@ -39,7 +39,7 @@ async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
         for row in (
             "▲ growing orders 37,900 212 38,112 2h 14m 2h 14m 612.0 401.3 440.1 never (+211/s)",
             "■ stalled emails 3,020 7 3,027 41m 41m 12.0 0.0 0.0 no consumer for 41m",
-            "☣ poisoned invoices 14 3 17 1m 0s 1m 0s 0.2 0.3 4.1 3 messages, rc up to 9",
+            "☣ poisoned invoices 14 3 17 1m 0s 1m 0s 0.2 0.3 4.1 rc up to 9: 3 messages",
             "◷ aged billing 12 1 13 22m 22m 1.1 1.2 1.3 steady",
             "● ok audit 3 0 3 2 s 2 s 0.4 0.5 0.6 4 s",
         ):

@@ -7,9 +7,10 @@ from rich.cells import cell_len
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
+from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import fit
-from tests.tui.driving import opened, play, press, settled
+from tests.tui.driving import opened, play, press, press_for_screen, settled
 from tests.tui.reading import lines_of, names_in, table_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -128,3 +129,14 @@ async def test_the_row_under_the_cursor_is_known(source: ScriptedSource) -> None
         await _open(pilot, source, 3)
         await press(pilot, "j")
         assert table_of(pilot).cursor_row == source.last.queues[1]
+
+
+async def test_what_is_said_in_place_of_rows_is_whole_and_keeps_its_indent(source: ScriptedSource) -> None:
+    async with opened(source, size=(60, 24)) as pilot:
+        await _open(pilot, source, 1)
+        await press_for_screen(pilot, "f", SearchScreen)
+        await settled(pilot)
+        said = [line.rstrip() for line in lines_of(table_of(pilot))[2:] if line.strip()]
+        assert len(said) > 1
+        assert " ".join(line.strip() for line in said).endswith(" to search only these queues.")
+        assert all(line.startswith("  ") and line[2] != " " for line in said)

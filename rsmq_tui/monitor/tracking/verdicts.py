@@ -542,7 +542,8 @@ def outlook(queue: QueueState, at_ms: int) -> str:
     if queue.verdict is Verdict.LEAKING and not is_over:
         return f"{plural(queue.expired or 0, 'lease')} expired"
     if queue.verdict is Verdict.POISONED and not is_over:
-        return f"{plural(queue.poison, 'message')}, rc up to {count(queue.highest_rc)}"
+        # The end is cut off on most terminals.
+        return f"rc up to {count(queue.highest_rc)}: {plural(queue.poison, 'message')}"
     match queue.drain:
         case Drain.EMPTY:
             return "nothing ready"

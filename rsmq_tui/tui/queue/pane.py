@@ -1,6 +1,5 @@
 """The charts of one queue, and the pane of the overview: verdict, charts and first messages of a queue."""
 
-import textwrap
 from collections.abc import Iterable
 
 from textual import on
@@ -190,8 +189,7 @@ class QueuePane(Pane[Page]):
     def _show_messages(self) -> None:
         table, page, part, dashboard = self._messages, self._page, self._part, dashboard_of(self.app)
         words, token = (self._problem, "alarm") if self._problem else ("reading …" if page is None else "none", "muted")
-        lines = textwrap.wrap(printable(words, 300), max(12, table.size.width - 2))
-        table.empty_text = [(f" {line}", token) for line in lines]
+        table.empty_text = [(f" {printable(words, 300)}", token)]
         table.set_class(bool(self._problem), "-stale")
         title = "First messages"
         if page is not None and page.rows:

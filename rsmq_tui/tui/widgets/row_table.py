@@ -1,8 +1,9 @@
 """A table of any number of rows that paints only the visible ones; the cursor stays on its row."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Generic, TypeVar
 
 from rich.cells import cell_len, set_cell_size
@@ -185,11 +186,19 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         columns = self._fitting()
         lines, before, self._cells = [self._head(columns)], self._cells, {}
         if not self.rows:
-            return lines + [Strip([])] + [self.clipped([piece]) for piece in self.empty_text]
+            return [*lines, Strip([]), *self._empty()]
         for index, row in enumerate(self.rows_in_sight, self._top):
             base = "cursor" if index == self._cursor and not self.disabled else ""
             lines.append(self._row(columns, row, base, before))
         return lines
+
+    def _empty(self) -> Iterator[Strip]:
+        """Wrap each text that is shown in place of rows, with its indent."""
+        width = max(12, self.size.width - 1)
+        for text, token in self.empty_text:
+            indent = text[: len(text) - len(text.lstrip())]
+            for line in wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]:
+                yield self.clipped([(line, token)])
 
     def notify_style_update(self) -> None:
         """Forget the cells: the theme or a class changed."""
