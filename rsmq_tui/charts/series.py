@@ -2,7 +2,7 @@
 
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
@@ -213,25 +213,47 @@ def time_ticks(start_ms: int, end_ms: int, width: int, zone: tzinfo | None = UTC
     """Choose round times between two epoch times, as (epoch ms, label), for an axis of `width` cells.
 
     Three to six where they fit, fewer on a narrow axis or over less than three seconds. Labels are HH:MM; HH:MM:SS when
-    they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has. Labels are in the
-    time zone, None for that of the system; times are round on its clocks at the start, and days begin at midnight.
+    they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has. Times are those of
+    the clocks in the time zone, None for that of the system, and days begin at midnight. Of a time that occurs twice
+    because the clocks go back, the first one between the two is chosen.
     """
     start_s, end_s = -(-start_ms // 1000), end_ms // 1000
     offset_s, end_offset_s = _offset_s(start_s, zone), _offset_s(end_s, zone)
     for step_s in _steps_s():
-        label_width = len(_day_label(0) if step_s >= _DAY_S else _time_label(0, step_s, UTC))
-        room = min(6, (width + 2) // (label_width + 2))
         are_days = step_s >= _DAY_S
-        # As the clocks of the zone show them: a day in which they are set back has 25 hours.
-        first_s = -(-(start_s + offset_s) // step_s) * step_s
-        last_s = end_s + (end_offset_s if are_days else offset_s)
-        if (last_s - first_s) // step_s + 1 > max(1, room):
+        label_width = len(_day_label(0) if are_days else _time_label(0, step_s))
+        room = max(1, min(6, (width + 2) // (label_width + 2)))
+        if (end_s - start_s) // step_s > 2 * room:
+            # Even if half of them are shown twice.
             continue
-        clocks_s = range(first_s, last_s + 1, step_s)
         if are_days:
-            return [((at_s - _offset_s(at_s - offset_s, zone)) * 1000, _day_label(at_s)) for at_s in clocks_s]
-        return [((at_s - offset_s) * 1000, _time_label(at_s - offset_s, step_s, zone)) for at_s in clocks_s]
+            # As the clocks show them: a day in which they are set back has 25 hours.
+            days = _multiples(step_s, start_s + offset_s, end_s + end_offset_s)
+            ticks = [((clock_s - _offset_s(clock_s - offset_s, zone)) * 1000, _day_label(clock_s)) for clock_s in days]
+        else:
+            times = _clock_times(step_s, start_s, end_s, {offset_s, end_offset_s}, zone)
+            ticks = [(at_s * 1000, _time_label(clock_s, step_s)) for at_s, clock_s in times]
+        if len(ticks) <= room:
+            return ticks
     raise AssertionError("the steps never end")
+
+
+def _multiples(step: int, first: int, last: int) -> range:
+    return range(-(-first // step) * step, last + 1, step)
+
+
+def _clock_times(
+    step_s: int, start_s: int, end_s: int, offsets_s: Collection[int], zone: tzinfo | None
+) -> list[tuple[int, int]]:
+    """Return when the clocks of a zone show multiples of a step, by its offsets at the start and at the end."""
+    found: dict[int, int] = {}
+    # By the greater one, a time that occurs twice is the earlier one.
+    for offset_s in sorted(offsets_s, reverse=True):
+        for clock_s in _multiples(step_s, start_s + offset_s, end_s + offset_s):
+            at_s = clock_s - offset_s
+            if len(offsets_s) == 1 or _offset_s(at_s, zone) == offset_s:
+                found.setdefault(clock_s, at_s)
+    return sorted((at_s, clock_s) for clock_s, at_s in found.items())
 
 
 def _steps_s() -> Iterator[int]:
@@ -258,8 +280,8 @@ def _day_label(clock_s: int) -> str:
         return ""
 
 
-def _time_label(at_s: int, step_s: int, zone: tzinfo | None) -> str:
-    minutes, seconds = divmod((at_s + _offset_s(at_s, zone)) % _DAY_S, 60)
+def _time_label(clock_s: int, step_s: int) -> str:
+    minutes, seconds = divmod(clock_s % _DAY_S, 60)
     label = f"{minutes // 60:02}:{minutes % 60:02}"
     return label if step_s >= _MINUTE_S else f"{label}:{seconds:02}"
 

@@ -117,12 +117,33 @@ def test_days_begin_at_midnight_when_clocks_are_set(zone: str, first: date, days
         assert abs(at_ms - midnight.timestamp() * 1000) <= (0 if "Berlin" in zone else HOUR)
 
 
-def test_ticks_are_round_and_true_on_the_clocks_of_a_zone() -> None:
-    kolkata, berlin = ZoneInfo("Asia/Kolkata"), ZoneInfo("Europe/Berlin")
-    hours = time_ticks(MIDNIGHT, MIDNIGHT + 5 * HOUR, 120, kolkata)
-    assert {label[3:] for _, label in hours} == {"00"}
-    # The night of 2031-10-26, when the clocks of Berlin go from 03:00 back to 02:00.
-    change = round(datetime(2031, 10, 26, 1, tzinfo=UTC).timestamp() * 1000)
-    ticks = time_ticks(change - 3 * HOUR, change + 3 * HOUR, 60, berlin)
-    assert all(label == f"{datetime.fromtimestamp(at / 1000, berlin):%H:%M}" for at, label in ticks)
-    assert len(ticks) >= 3
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"])
+def test_ticks_are_round_and_true_on_the_clocks_of_a_zone(zone: str) -> None:
+    clocks = ZoneInfo(zone)
+    # Clocks are set in some of these hours; the whole day is charted, an hour, and ten minutes.
+    for hours in range(0, 365 * 24, 3):
+        start_ms = MIDNIGHT + hours * HOUR
+        for span_ms, step_s in ((DAY, 6 * 3600), (5 * HOUR, 3600), (HOUR, 300), (10 * MINUTE, 120)):
+            ticks = time_ticks(start_ms, start_ms + span_ms, 120, clocks)
+            shown = [datetime.fromtimestamp(at_ms / 1000, clocks) for at_ms, _ in ticks]
+
+            assert [label for _, label in ticks] == [f"{at:%H:%M}" for at in shown]
+            assert len({at.replace(tzinfo=None, fold=0) for at in shown}) == len(shown)
+            assert all((at.hour * 3600 + at.minute * 60) % step_s == 0 for at in shown), (shown, step_s)
+
+
+@pytest.mark.parametrize(
+    ("first", "hours", "labels"),
+    [
+        # From 03:00 back to 02:00, and from 02:00 forward to 03:00.
+        (datetime(2031, 10, 25, 22, tzinfo=UTC), 24, ["00:00", "06:00", "12:00", "18:00"]),
+        (datetime(2031, 10, 25, 22, tzinfo=UTC), 6, ["00:00", "01:00", "02:00", "03:00", "04:00", "05:00"]),
+        (datetime(2031, 10, 26, 0, 30, tzinfo=UTC), 1, ["02:30", "02:40", "02:50", "02:00", "02:10", "02:20"]),
+        (datetime(2031, 3, 29, 23, tzinfo=UTC), 24, ["00:00", "06:00", "12:00", "18:00", "00:00"]),
+        (datetime(2031, 3, 29, 23, tzinfo=UTC), 5, ["00:00", "01:00", "03:00", "04:00", "05:00", "06:00"]),
+    ],
+)
+def test_no_hour_is_labelled_twice_or_wrong_when_clocks_are_set(first: datetime, hours: int, labels: list[str]) -> None:
+    start_ms = round(first.timestamp() * 1000)
+    ticks = time_ticks(start_ms, start_ms + hours * HOUR, 120, ZoneInfo("Europe/Berlin"))
+    assert [label for _, label in ticks] == labels
