@@ -214,8 +214,10 @@ def _show(options: Options, preview: Preview) -> None:
         _say_refused(preview)
         return
     print_words(preview.title)
-    width = max(len(label) for label, _ in preview.rows)
-    for label, words in preview.rows:
+    # The title of an undo is what it undoes.
+    rows = [row for row in preview.rows if row != ("that", preview.action.about(preview.count))]
+    width = max(len(label) for label, _ in rows)
+    for label, words in rows:
         print_words(f"  {label:{width}}  {words}")
     print()
     for note in preview.notes:

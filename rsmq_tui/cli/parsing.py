@@ -23,6 +23,8 @@ CHANGE_STATUSES = {
 }
 # Of a command that only reads.
 READ_STATUSES = {0: "done", 2: "a usage error, or the server cannot be read", 130: "interrupted"}
+# Those of a command that prints all queues.
+POLL_STATUSES = READ_STATUSES | {1: "queues are missing, which could not be read"}
 _WIDTH_MAX = 120
 # The longest time between polls, or for one answer.
 _SECONDS_MAX = 1_000_000

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
-from rsmq_tui.cli.errors import UsageError, refusing
+from rsmq_tui.cli.errors import EXIT_FAILED, UsageError, refusing
 from rsmq_tui.cli.output import ProgressLine, say
 from rsmq_tui.cli.servers import reader_of
 from rsmq_tui.files import sqlite_version, state_folder
@@ -459,12 +459,13 @@ def named_places(profiles: Sequence[Profile]) -> list[tuple[str, KindPlace]]:
     return [("" if len(found) == 1 else _name(place, is_one=is_one), place) for place in found]
 
 
-def say_notes(snapshots: Sequence[Snapshot]) -> None:
-    """Say what a poll could not read, and whether its numbers are old."""
+def say_notes(snapshots: Sequence[Snapshot]) -> int:
+    """Say what a poll could not read, and whether its numbers are old; return the exit status of ``POLL_STATUSES``."""
     for note in (note for snapshot in snapshots for note in snapshot.notes):
         say(note)
     if any(snapshot.info is not None and snapshot.info.is_stale for snapshot in snapshots):
         say(f"{snapshots[0].server}: {STALE_REPLICA}")
+    return EXIT_FAILED if any(snapshot.is_partial for snapshot in snapshots) else 0
 
 
 def say_nothing_found(snapshots: Sequence[Snapshot]) -> None:

@@ -41,6 +41,8 @@ from rsmq_tui.profiles import Profile
 if TYPE_CHECKING:
     from rsmq_tui.monitor.poller import Polling
 
+# Options that would have no effect, by their attribute.
+_NEED_A_SCREEN = {"--record": "record", "--analysis": "analysis", "--theme": "theme", "--open": "link"}
 # Counts are printed again at most this often, and only if the depth has changed by this share.
 COUNTS_EVERY_MS = 60_000
 COUNTS_SHARE = 0.1
@@ -61,9 +63,9 @@ def print_overview(options: Options, profiles: Sequence[Profile], folder: Path |
 
     ``folder`` is for the journal of a demo, in which nothing is kept across restarts.
     """
-    for name in ("record", "analysis"):
-        if getattr(options, name):
-            raise UsageError(f"--plain only prints lines, and takes no --{name}")
+    for name, attribute in _NEED_A_SCREEN.items():
+        if getattr(options, attribute, None):
+            raise UsageError(f"--plain only prints lines, and takes no {name}")
     show_in_zone(zone_for(options, (profile.zone for profile in profiles)))
     if options.ascii:
         escape_beyond(sys.stdout.encoding or "ascii", ASCII_SIGNS)

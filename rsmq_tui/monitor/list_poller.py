@@ -288,9 +288,10 @@ class ListPoller(ReaderPolling[ListReader]):
             async for positions, rows in coming:
                 await self._add_rows(self._tracker, positions, rows)
         queues, totals = self._end_poll(self._tracker, index.at_ms)
-        notes = (index.problem, *self._search_notes(), refusal(self.reader.scripts_refused))
-        tracked = {"trend": self._tracker.trend, "changes": self._tracker.changes}
-        return self._snapshot_of(meter, notes, at_ms=index.at_ms, queues=queues, totals=totals, **tracked)
+        missing = (index.problem, *self._search_notes())
+        notes = (*missing, refusal(self.reader.scripts_refused))
+        read = {"queues": queues, "totals": totals, "trend": self._tracker.trend, "changes": self._tracker.changes}
+        return self._snapshot_of(meter, notes, at_ms=index.at_ms, is_partial=any(missing), **read)
 
     async def _begin_search(self) -> None:
         """Start the search beside the polls; the first poll waits for its end, usually at most ``FIRST_SEARCH_S``."""

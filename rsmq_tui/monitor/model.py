@@ -240,9 +240,9 @@ class ChangedStates(NamedTuple):
 class Snapshot:
     """One poll of everything, stamped with the server's TIME.
 
-    ``queues`` is ordered by name. ``notes`` are sentences about the whole server. ``namespaces`` lists the namespaces
-    on the server, and ``lists`` patterns of its lists; they are read only while the watched one has no queues.
-    Snapshots are compared by identity.
+    ``queues`` is ordered by name. ``notes`` are sentences about the whole server; ``is_partial`` if one of them says
+    why queues may be missing. ``namespaces`` lists the namespaces on the server, and ``lists`` patterns of its lists;
+    they are read only while the watched one has no queues. Snapshots are compared by identity.
 
     ``place`` names the server if there are several. A combined snapshot has those of the servers as its ``parts``;
     ``Fleet`` says how it is timed.
@@ -265,6 +265,7 @@ class Snapshot:
     interval_s: float = 1.0
     paused: bool = False
     notes: tuple[str, ...] = ()
+    is_partial: bool = False
     namespaces: tuple[str, ...] | None = None
     lists: tuple[str, ...] = ()
     place: str = ""

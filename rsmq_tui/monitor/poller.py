@@ -542,7 +542,8 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         tracked = {"trend": self._tracker.trend, "changes": self._tracker.changes}
         read = {"queues": queues, "totals": totals, "namespaces": namespaces, "lists": lists, **tracked}
         notes = index.problem, refusal(self.reader.scripts_refused)
-        return self._snapshot_of(meter, notes, at_ms=index.at_ms, **read)
+        is_partial = index.problem is not None
+        return self._snapshot_of(meter, notes, at_ms=index.at_ms, is_partial=is_partial, **read)
 
     def _is_wanted(self) -> bool:
         return self._wanted_ns is None

@@ -187,6 +187,8 @@ _NO_PERMISSION = (
 )
 
 # Messages of the resolvers of Linux, macOS, musl and Windows.
+# What Redis answers to a long command before the password was given.
+_UNREAD = re.compile("unauthenticated (multi)?bulk length")
 _UNKNOWN_HOST = (
     "name or service not known",
     "nodename nor servname",
@@ -263,7 +265,7 @@ def _reply_code(error: BaseException, text: str) -> str:
     # An error within a script does not begin with the code, and Redis 6 and 7.0 have words of their own for it.
     if any(words in text for words in _NO_PERMISSION):
         return "NOPERM"
-    if "Authentication required" in text:
+    if "Authentication required" in text or _UNREAD.search(text):
         return "NOAUTH"
     if "invalid username-password pair" in text.lower():
         return "WRONGPASS"

@@ -90,6 +90,7 @@ def test_every_way_back(way: list[str], command: Command, orders: Rsmq, keys: Ke
     preview = command(*way, terminal=True)
     assert preview.status == 3
     assert preview.text.startswith("Undo change 1: deleted 6 messages")
+    assert preview.text.count("change 1:") == 1
     assert keys() == changed
     done = command(*way, "--yes")
     assert (done.status, done.lines[0]["done"], keys()) == (0, 6, before)

@@ -306,9 +306,9 @@ def test_with_ascii_lines_have_ascii_signs_and_escapes(redis_url: str, client: R
         assert process.wait(SECONDS_MAX) == 130
 
 
-@pytest.mark.parametrize("option", ["--record", "--analysis"])
+@pytest.mark.parametrize("option", ["--record", "--analysis", "--theme", "--open"])
 def test_what_needs_a_screen_is_refused(anywhere: Command, option: str) -> None:
-    done = anywhere(option, "folder", "--plain")
+    done = anywhere(option, "queue/orders", "--plain")
     assert (done.status, done.err) == (2, f"rsmq-tui: --plain only prints lines, and takes no {option}\n")
 
 

@@ -45,7 +45,7 @@ def test_what_they_do(command: Command, orders: Rsmq) -> None:
     made = orders.get_queue_attributes("made")
     assert (made.vt, made.delay, made.maxsize) == (5, 2, -1)
     preview = command("queues", *CHANGES["set"], terminal=True)
-    assert "that  vt 3600 -> 99" in preview.text
+    assert "that  vt 3,600 s -> 99 s" in preview.text
     command("queues", *CHANGES["set"], "--yes")
     assert orders.get_queue_attributes("orders").vt == 99
     assert command("queues", "purge", "orders", "--yes").lines[0]["done"] == 6

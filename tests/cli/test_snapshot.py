@@ -175,7 +175,7 @@ def test_an_index_that_cannot_be_read_is_told(redis_url: str, client: redis.Redi
     client.set("rsmq:QUEUES", "text")
     for arguments in (("snapshot",), ("queues", "list")):
         done = call("-r", redis_url, *arguments)
-        assert done.returncode == 0
+        assert done.returncode == 1
         assert done.stderr.startswith("rsmq-tui: rsmq:QUEUES is not a set of names: ")
         assert "no queues" not in done.stderr
 

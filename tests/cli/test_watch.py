@@ -46,7 +46,7 @@ def test_once_says_what_could_not_be_sent(anywhere: Command, config: Path) -> No
     done = anywhere("--config", str(config), "watch", "--once")
     assert (done.status, len(done.lines)) == (1, 1)
     assert "channel pager: sh ended with status 1: no signal" in done.err
-    assert "1 message not sent" in done.err
+    assert "not sent: 1 message by pager" in done.err
 
 
 def test_a_mistake_is_told_and_the_other_rules_are_used(anywhere: Command, config: Path) -> None:
@@ -102,7 +102,7 @@ def test_without_a_terminal_its_channels_are_no_use(anywhere: Command, config: P
     done = anywhere("--config", str(config), "watch", "--once")
     assert (done.status, len(done.lines)) == (1, 1)
     assert "no channel works without a terminal: messages are only printed" in done.err
-    assert "2 messages not sent" in done.err
+    assert done.err.endswith("rsmq-tui: not sent: 1 message by bell, 1 message by terminal\n")
 
 
 def test_a_message_without_a_channel_is_not_sent(anywhere: Command, config: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_message_without_a_channel_is_not_sent(anywhere: Command, config: Path
     done = anywhere("--config", str(config), "watch", "--once")
     assert (done.status, len(done.lines)) == (1, 1)
     assert done.err.count("unknown key comand in [channels.pager]") == 1
-    assert "1 message not sent" in done.err
+    assert "not sent: 1 message by pager" in done.err
 
 
 def test_a_file_that_is_missing_or_damaged_stops_nothing(state: Path, config: Path, anywhere: Command) -> None:
@@ -174,7 +174,7 @@ def test_it_records_events_and_goes_on_without_a_server(state: Path, config: Pat
         process.terminate()
         assert process.wait(SECONDS_MAX) == 0
         assert process.stderr is not None
-        assert process.stderr.read() == "rsmq-tui: 1 message not sent\n"
+        assert process.stderr.read() == "rsmq-tui: not sent: 1 message by pager\n"
     with started(*PROGRAM, "events", "--json", env=env) as process:
         assert json.loads(line_of(process.stdout))["kind"] == "lost"
 

@@ -144,7 +144,7 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
             {"verdict": Verdict.GROWING, "kind": "list", "since_ms": AT_MS - 90_000},
             {"growing_ms": 60_000, "growing_share": 0.1},
             "more was pushed than taken for 1m 30s; the next item is 1 s old "
-            "(thresholds: growing 1 min, 10 % of arrivals)",
+            "(thresholds: growing 1 min, growing by 10 % of arrivals)",
         ),
         (
             {"verdict": Verdict.AGED, "oldest_ready_due_ms": AT_MS - 90_000},
@@ -161,6 +161,11 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
             {"verdict": Verdict.OK},
             {"aged_ms": 3_600_000, "stalled_ms": 30_000, "clear_ms": 60_000, "poison_rc": 9},
             "nothing is wrong (thresholds: aged 1 h, poisoned 9 receives)",
+        ),
+        (
+            {"verdict": Verdict.OK},
+            {"growing_share": 0.1, "growing_messages": 100},
+            "nothing is wrong (thresholds: growing by 100 messages, growing by 10 % of arrivals)",
         ),
         ({"verdict": Verdict.OK}, {"stalled_ms": 30_000, "clear_ms": 60_000}, "nothing is wrong"),
         ({"verdict": Verdict.OK, "depth": 0}, {"aged_ms": 3_600_000}, "empty"),

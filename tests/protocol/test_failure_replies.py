@@ -17,6 +17,8 @@ LINES = [
     ("READONLY You can't write against a read only replica.", "readonly"),
     ("OOM command not allowed when used memory > 'maxmemory'.", "oom"),
     ("NOAUTH Authentication required.", "noauth"),
+    ("ERR Protocol error: unauthenticated multibulk length", "noauth"),
+    ("ERR Protocol error: unauthenticated bulk length", "noauth"),
     ("WRONGPASS invalid username-password pair or user is disabled.", "noauth"),
     ("ERR invalid password", "noauth"),
     ("NOPERM this user has no permissions to run the 'smembers' command", "noperm"),

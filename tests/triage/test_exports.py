@@ -128,4 +128,5 @@ async def test_undo_names_the_queue_that_was_made_or_changed(triage: ChangeServi
     await done(triage, CreateQueue(queue="orders", vt=5))
     assert (await triage.preview_undo()).title.startswith("Undo change 1: created queue orders, vt 5 s")
     await done(triage, SetAttributes(queue="orders", vt=6))
-    assert (await triage.preview_undo()).title == "Undo change 2: changed queue orders, vt 5 -> 6"
+    assert "If the queue has changed since, nothing is undone." in (await triage.preview_undo()).notes
+    assert (await triage.preview_undo()).title == "Undo change 2: changed queue orders, vt 5 s -> 6 s"

@@ -255,6 +255,17 @@ async def test_attributes_are_set(triage: ChangeService, client: Redis, queues: 
             await triage.preview(action)
 
 
+async def test_previews_of_attributes_have_units(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
+    assert (await triage.preview(CreateQueue(queue="a", vt=3600, maxsize=-1))).what == (
+        "vt 3,600 s, delay 0 s, maxsize no limit"
+    )
+    queues.create_queue("a")
+    client.hset("rsmq:a:Q", mapping={"vt": "15.5", "delay": "9" * 5_000, "maxsize": "-1"})
+    assert (await triage.preview(SetAttributes(queue="a", vt=30, delay=0, maxsize=2048))).what == (
+        "vt 15.5 -> 30 s, delay 9999999999999999999… -> 0 s, maxsize no limit -> 2,048 characters"
+    )
+
+
 async def test_attributes_that_somebody_sets_after_us_stay(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     await done(triage, SetAttributes(queue="a", vt=3))

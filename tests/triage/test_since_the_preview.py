@@ -19,7 +19,7 @@ SKIPPED = "received or changed meanwhile"
 async def test_attributes_that_somebody_changed_stay(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.create_queue("a")
     preview = await triage.preview(SetAttributes(queue="a", vt=60))
-    assert preview.what == "vt 30 -> 60"
+    assert preview.what == "vt 30 s -> 60 s"
     queues.set_queue_attributes("a", vt=45)
     before = everything(client)
 

@@ -24,7 +24,7 @@ from rsmq_tui.cli.output import (
     wants_json,
 )
 from rsmq_tui.cli.parsing import (
-    READ_STATUSES,
+    POLL_STATUSES,
     Command,
     Decorator,
     Options,
@@ -56,7 +56,7 @@ def _attributes(vt: str | None = None, delay: str | None = None, maxsize: str | 
 command = group(with_read_only)
 
 
-@command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",), statuses=READ_STATUSES)
+@command.command("list", help="print all queues, worst first; as JSON, by name", examples=("",), statuses=POLL_STATUSES)
 @json_option
 @with_read_only
 def _list_command(options: Options) -> int:
@@ -125,9 +125,9 @@ async def _list(options: Options) -> int:
     else:
         _print(snapshots)
     sys.stdout.flush()
-    say_notes(snapshots)
+    status = say_notes(snapshots)
     say_nothing_found(snapshots)
-    return 0
+    return status
 
 
 def _print(snapshots: Sequence[Snapshot]) -> None:

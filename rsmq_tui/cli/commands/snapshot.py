@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import EXIT_USAGE
 from rsmq_tui.cli.interrupts import run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import limit_as_json, queue_as_json, say
-from rsmq_tui.cli.parsing import READ_STATUSES, Command, Options
+from rsmq_tui.cli.parsing import POLL_STATUSES, Command, Options
 from rsmq_tui.cli.places import poll_all, say_notes
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import Snapshot
@@ -21,7 +21,7 @@ _SCHEMA = 1
 _OF_RSMQ_ALONE = ("noperm", "crossslot")
 
 
-@click.command(cls=Command, statuses=READ_STATUSES)
+@click.command(cls=Command, statuses=POLL_STATUSES)
 @reading
 def command(options: Options) -> int:
     """Print one poll; for a server that cannot be read, one sentence on stderr and exit status 2.
@@ -42,9 +42,9 @@ async def _print_poll(profile: Profile) -> int:
             say(f"cannot read {part.server}: {failure.words}")
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
                 return EXIT_USAGE
-    say_notes([snapshot, *lists])
+    status = say_notes([snapshot, *lists])
     print(json.dumps(as_json(snapshot, *lists), indent=2))
-    return 0
+    return status
 
 
 def as_json(snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:

@@ -23,7 +23,6 @@ _REASONS = {
     "wrongType": "a key of this queue holds another type of value than RSMQ's",
     "invalidValue maxsize": "maxsize must be between 1024 and 65536, or -1 for no limit",
 }
-_PERMISSIONS = "grant it +@read +@write +@scripting +time on the keys of the namespace"
 
 
 class FailedError(Exception):
@@ -118,7 +117,8 @@ class Server:
         """Return the error that reports a failure; ``is_unsure`` if the change may have been made."""
         sentence, hint = printable(failure.sentence, SENTENCE_MAX), failure.hint
         if failure.kind == "noperm":
-            sentence, hint = "this user may not do that", _PERMISSIONS
+            sentence = "this user may not do that"
+            hint = f"grant it +@read{' +@write' * changing} +@scripting +time on the keys of the namespace"
         elif failure.kind == "loading":
             hint = "try again when it has finished"
         elif failure.kind == "readonly" and changing:

@@ -6,7 +6,7 @@ is retried, with growing waits, until it is ``GIVE_UP_S`` old; waiting messages 
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -190,7 +190,8 @@ class AlertRunner:
         self._outboxes = {name: Outbox(sender(channel, write), clock, wall_s) for name, channel in used.items()}
         # Each terminal shows what its own program finds.
         self._shared = {name for name, channel in used.items() if channel.kind not in (BELL, TERMINAL)}
-        self._without_channel = 0
+        # By the name of a channel whose table has a mistake.
+        self._without_channel: Counter[str] = Counter()
         self._deliveries: dict[str, _Delivery] = {}
         self._expected = alerts.expected
         # By profile: whether the trouble of the queue with a name is expected.
@@ -226,9 +227,14 @@ class AlertRunner:
 
     @property
     def unsent(self) -> str | None:
-        """How many messages were not sent, in words; None if all were."""
-        number = sum(len(outbox.unsent) + outbox.lost for outbox in self._outboxes.values()) + self._without_channel
-        return f"{plural(number, 'message')} not sent" if number else None
+        """How many messages each channel has not sent, in words; None if all were sent."""
+        numbers = {name: len(outbox.unsent) + outbox.lost for name, outbox in self._outboxes.items()}
+        parts = [
+            f"{plural(number, 'message')} by {name}"
+            for name, number in (numbers | self._without_channel).items()
+            if number
+        ]
+        return f"not sent: {', '.join(parts)}" if parts else None
 
     def apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str) -> None:
         """Apply the rules to a snapshot; returns at once."""
@@ -283,6 +289,6 @@ class AlertRunner:
                 wanted = news if name in self._shared else message
                 if name not in self._outboxes:
                     # Its table has a mistake, which is reported.
-                    self._without_channel += 1
+                    self._without_channel[name] += 1
                 elif wanted is not None and name in self._deliveries:
                     self._deliveries[name].add(wanted)

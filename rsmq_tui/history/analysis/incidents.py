@@ -15,11 +15,12 @@ of the incidents that it stands for.
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
-from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident, TimeRange
+from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
@@ -51,6 +52,43 @@ def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] |
             servers.setdefault(server, []).append(replace(episode, start_ms=start_ms, end_ms=end_ms))
     found = (incident for of_server in servers.values() for incident in _of_server(of_server))
     return tuple(sorted(found, key=_order))
+
+
+def of_chosen(
+    incidents: Collection[Incident], queues: Collection[QueueRef], episodes: Iterable[Episode]
+) -> tuple[Incident, ...]:
+    """Return the incidents of some queues, the outages of their servers, and their heads, the earliest first.
+
+    A head stands for these queues only: what it says of others that were in trouble with them is left out, and a head
+    of one of them is none. ``episodes`` has those of the outages.
+    """
+    servers = {(ref.profile, ref.server) for ref in queues}
+    members: dict[str | None, list[Incident]] = {}
+    for one in incidents:
+        if one.ref in queues:
+            members.setdefault(one.head_id, []).append(one)
+    heads = [one for one in incidents if one.queue is None]
+    downs = [one for one in heads if DOWN in one.verdicts and one.place[:2] in servers]
+    parts: dict[str, list[Episode]] = {one.id: [] for one in downs}
+    for episode in episodes:
+        before = [one for one in downs if one.place[:2] == episode.place[:2] and one.start_ms <= episode.end_ms]
+        if episode.queue is None and before:
+            head = max(before, key=_start_ms)
+            # Of a time that was expected, only the rest is in the head.
+            parts[head.id].append(replace(episode, start_ms=max(episode.start_ms, head.start_ms)))
+    found: list[Incident] = []
+    for head in downs:
+        found += _with_head(members.pop(head.id, []), _incident(parts[head.id]) if parts[head.id] else _outage(head))
+    for head in heads:
+        own = members.pop(head.id, [])
+        is_several = len({one.ref for one in own}) > 1
+        found += _with_head(own) if is_several else [replace(one, head_id=None) for one in own]
+    return tuple(sorted(chain(found, *members.values()), key=_order))
+
+
+def _outage(head: Incident) -> Incident:
+    """Return what is known of the outage of a head, without its episodes."""
+    return replace(head, worst=DOWN, verdicts=(DOWN,), peak_depth=None, affected=None, episodes=1, cause="")
 
 
 def times_of(incidents: Iterable[Incident], episodes: Iterable[Episode]) -> dict[str, list[TimeSpan]]:

@@ -19,11 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.history.analysis import schema
-from rsmq_tui.history.analysis.incidents import incidents_of
+from rsmq_tui.history.analysis.incidents import incidents_of, of_chosen
 from rsmq_tui.history.analysis.tables import Tables
 from rsmq_tui.history.analysis.values import (
     AGE,
-    DOWN,
     Advice,
     Anomaly,
     Band,
@@ -428,8 +427,8 @@ class Analysis(Tables):
     def incidents(self, span: TimeRange, queues: Chosen = None) -> tuple[Incident, ...]:
         """Return the incidents of queues and servers that overlap a range, the earliest first.
 
-        With ``queues``, these are their incidents, and the heads of their servers that were down or stand for one of
-        them. Analyses of earlier versions have no such table: it is computed from their episodes.
+        With ``queues``, these are their incidents, the outages of their servers, and heads of several of them: see
+        ``of_chosen``. Analyses of earlier versions have no such table: it is computed from their episodes.
         """
         if schema.INCIDENTS in self.manifest.tables:
             inside = (pc.field("start_ms") <= span.to_ms) & (pc.field("end_ms") >= span.from_ms)
@@ -440,14 +439,8 @@ class Analysis(Tables):
         every = tuple(sorted(found, key=lambda one: (one.start_ms, one.place, one.queue or "")))
         if queues is None:
             return every
-        servers = {(ref.profile, ref.server) for ref in queues}
-        heads = {one.head_id for one in every if one.ref in queues}
-        return tuple(
-            one
-            for one in every
-            if one.ref in queues
-            or (one.queue is None and (one.id in heads or (DOWN in one.verdicts and one.place[:2] in servers)))
-        )
+        first_ms = min((one.start_ms for one in every), default=span.from_ms)
+        return of_chosen(every, queues, self.episodes(TimeRange(first_ms, span.to_ms)))
 
     def has_inventories(self, span: TimeRange, queues: Chosen = None) -> bool:
         """Return whether a whole inventory of one of the queues was recorded on the days of a range, not before it."""

@@ -49,8 +49,8 @@ _BATCH_SHARE = 0.25
 
 # Thresholds that are no durations, in words.
 _THRESHOLD_WORDS: dict[str, Callable[[float], str]] = {
-    "growing_messages": lambda value: f"{count(int(value))} messages",
-    "growing_share": lambda value: f"{100 * value:g} % of arrivals",
+    "growing_messages": lambda value: f"growing by {count(int(value))} messages",
+    "growing_share": lambda value: f"growing by {100 * value:g} % of arrivals",
     "poison_rc": lambda value: f"poisoned {count(int(value))} receives",
 }
 
@@ -119,7 +119,7 @@ class Thresholds:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
 
         ``names`` restricts them, if given; with ``only_higher``, only those above the default are returned. With
-        ``in_words``, those that are not durations are given in words: 100 messages, 10 % of arrivals.
+        ``in_words``, those that are not durations are given in words: growing by 100 messages, by 10 % of arrivals.
         """
         parts = []
         for known in fields(self):

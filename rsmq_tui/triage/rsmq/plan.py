@@ -69,6 +69,8 @@ async def prefetched(
 
 
 _TARGETS_KNOWN = 1_000
+# No time or size has more digits.
+_DIGITS_MAX = 15
 # A UTF-16 code unit, in which maxsize is measured, takes up to three bytes of UTF-8.
 _BYTES_PER_UNIT = 3
 
@@ -537,7 +539,8 @@ async def preview_of_queue(editor: RsmqEditor, base: Preview, on_progress: ScanC
     action = base.action
     if isinstance(action, CreateQueue):
         await _absent(editor, action.queue)
-        return replace(base, what=f"vt {action.vt} s, delay {action.delay} s, maxsize {action.maxsize}")
+        settings = (f"{name_of(name)} {_setting(name, value)}" for name, value in _attributes(action).items())
+        return replace(base, what=", ".join(settings))
     found = await preview_of_sending(base, on_progress)
     there = await _existing(editor, action.queue)
     match action:
@@ -631,9 +634,20 @@ def creation(queue: str, values: dict[bytes, bytes], there: QueueFields) -> Fiel
 
 def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
     return ", ".join(
-        f"{name_of(name)} {printable(name_of(now.get(name, b'')), 20)} -> {name_of(value)}"
+        f"{name_of(name)} {_setting(name, now.get(name, b''))} -> {_setting(name, value)}"
         for name, value in _attributes(action).items()
     )
+
+
+def _setting(name: bytes, raw: bytes) -> str:
+    """Return the value of an attribute with its unit; what is not a number is shown as it is."""
+    if raw is None:
+        return "none"
+    if name == b"maxsize" and raw == b"-1":
+        return "no limit"
+    if not raw.isdigit() or len(raw) > _DIGITS_MAX:
+        return printable(name_of(raw), 20)
+    return f"{int(raw):,} {'characters' if name == b'maxsize' else 's'}"
 
 
 def _attributes(action: CreateQueue | SetAttributes) -> dict[bytes, bytes]:

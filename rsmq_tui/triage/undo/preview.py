@@ -4,7 +4,7 @@ import asyncio
 
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
-from rsmq_tui.triage.actions import Redo, Undo
+from rsmq_tui.triage.actions import CreateQueue, Redo, SetAttributes, Undo, action_named
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.errors import TriageError, no_queue
 from rsmq_tui.triage.journal.database import JournalError
@@ -24,6 +24,7 @@ from rsmq_tui.triage.undo.inverse import (
 from rsmq_tui.triage.undo.part import Chosen, PartScope, Selected, select_part
 
 _LEFT_ALONE = "Messages changed since, or gone, are skipped and counted."
+_QUEUE_LEFT_ALONE = "If the queue has changed since, nothing is undone."
 ANOTHER_SERVER = (
     "The server at this address was restarted or replaced since the change: check that it is the right one."
 )
@@ -100,8 +101,9 @@ async def preview_of_undo(
         bodies = await bodies_of_undo(editor, journal, number, unsettled=unsettled, part=part)
     summary = undo_summary(original if is_redo else change, original, planned, is_part=is_part)
     is_other_server = None not in (run_id, change.run_id) and run_id != change.run_id
+    is_of_queue = issubclass(action_named(original.name), (CreateQueue, SetAttributes))
     notes = [
-        _LEFT_ALONE,
+        _QUEUE_LEFT_ALONE if is_of_queue else _LEFT_ALONE,
         *_outlook_notes(outlook, unsettled=unsettled),
         *(() if is_redo else notes_of_undo(original)),
         *(await asyncio.to_thread(_damage_notes, journal, number) if asked is None else ()),

@@ -221,6 +221,8 @@ def test_a_user_who_may_only_read(anywhere: Ctl, client: Redis, redis_url: str, 
     assert line.endswith(
         "this user may not do that; grant it +@read +@write +@scripting +time on the keys of the namespace"
     )
+    reading = sentence(anywhere, "-r", url, *ALL["queue describe"])
+    assert reading.endswith("this user may not do that; grant it +@read +@scripting +time on the keys of the namespace")
     assert anywhere("-r", url, "queue", "list").out == '["orders"]\n'
     assert anywhere("-r", url, "message", "list", "-n", queue).status in (0, 1)
 

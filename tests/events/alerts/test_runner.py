@@ -206,7 +206,7 @@ def test_a_channel_that_hangs_stops_nothing() -> None:
         assert rung.wait(_PATIENCE_S)
         # It ends, and says what is left.
         runner.close(0.05)
-        assert runner.unsent == "1 message not sent"
+        assert runner.unsent == "not sent: 1 message by a"
     finally:
         hangs.set()
 
@@ -218,7 +218,7 @@ def test_what_is_wrong_is_told_by_what_it_is_wrong_with() -> None:
     with running(alerts(Channel("bell", "bell"), problems=("config.toml:3: …",))) as runner:
         take(runner, "orders")
     assert runner.problems == {"alert 1": "config.toml:3: …", "channel bell": "there is no terminal"}
-    assert runner.unsent == "1 message not sent"
+    assert runner.unsent == "not sent: 1 message by bell"
     with running(alerts(Channel("bell", "bell")), muted=muted) as runner:
         take(runner, "orders")
     assert runner.problems == {"alerts": "a rule was not applied: RuntimeError: no"}
@@ -246,7 +246,7 @@ def test_what_could_not_be_sent_is_told_by_the_next_run(tmp_path: Path) -> None:
                 clock.now_s += 1
         return len(sent), runner.unsent
 
-    assert run_of("false", name="orders") == (1, "1 message not sent")
+    assert run_of("false", name="orders") == (1, "not sent: 1 message by pager")
     assert run_of("true", name="orders") == (1, None)
     assert run_of("true", name="orders") == (0, None)
 

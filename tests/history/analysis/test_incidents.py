@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from rsmq_tui.history.analysis.incidents import incidents_of, times_of
-from rsmq_tui.history.analysis.values import Episode, Incident
+from rsmq_tui.history.analysis.incidents import incidents_of, of_chosen, times_of
+from rsmq_tui.history.analysis.values import Episode, Incident, QueueRef
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor.incidents import Expected
 
@@ -193,3 +193,35 @@ def test_ids_differ_and_stay() -> None:
 
     assert len(set(ids)) == len(ids) == 24
     assert ids == [one.id for one in incidents_of(episodes[::-1])]
+
+
+def test_the_heads_of_chosen_queues_stand_for_these_only() -> None:
+    episodes = [
+        episode("stalled", 0, HOUR, "a", affected=1),
+        episode("growing", S, HOUR, "b", affected=20),
+        episode("aged", 2 * S, 2 * HOUR, "c", affected=300, peak_depth=9),
+        # A planned outage until 3:00, of which the rest counts.
+        episode("down", 2 * HOUR + 30 * MINUTE, 3 * HOUR + MINUTE, None, cause="refused"),
+        episode("stalled", 3 * HOUR + MINUTE, 4 * HOUR, "b", affected=4),
+        episode("stalled", 3 * HOUR + MINUTE, 4 * HOUR, "c", affected=50),
+        episode("aged", 5 * HOUR, 6 * HOUR, "c", OTHER),
+    ]
+    expected = Expected(spans=((2 * HOUR + 20 * MINUTE, 3 * HOUR),))
+    found = incidents_of(episodes, {"prod": expected})
+
+    def chosen(*queues: str) -> list[tuple[Any, ...]]:
+        those = of_chosen(found, [QueueRef(*ONE, queue) for queue in queues], episodes)
+        return [(one.queue, one.verdicts, one.affected, one.head_id is None) for one in those]
+
+    assert chosen("a", "b") == [
+        (None, ("stalled", "growing"), 21, True), ("a", ("stalled",), 1, False), ("b", ("growing",), 20, False),
+        (None, ("down", "stalled"), 4, True), ("b", ("stalled",), 4, False),
+    ]  # fmt: skip
+    # Alone, a queue is its own incident; an outage stays one without incidents of the chosen queues.
+    assert chosen("a") == [("a", ("stalled",), 1, True), (None, ("down",), None, True)]
+    outage = of_chosen(found, [QueueRef(*ONE, "c")], episodes)[1]
+    assert (outage.cause, outage.start_ms) == ("refused; 1 queue at the same time: stalled (1)", 3 * HOUR)
+    # What a head says of an outage is kept where the outage's own rows are lost.
+    lost = [one for one in of_chosen(found, [QueueRef(*ONE, "b")], ()) if one.queue is None]
+    assert [(one.verdicts, one.affected) for one in lost] == [(("down", "stalled"), 4)]
+    assert of_chosen(found, [QueueRef(*OTHER, "c")], episodes) == tuple(one for one in found if one.place == OTHER)
