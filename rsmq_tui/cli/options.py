@@ -132,6 +132,7 @@ reading = several(server, namespace, lists)
 with_read_only = several(reading, read_only)
 
 json_option = option("--json", "print JSON lines (the default when the output is not a terminal)")
+wide = option("--wide", "print all columns in full, in lines wider than the terminal")
 queue_argument = click.argument("queue", metavar="QUEUE", shell_complete=complete_queues)
 _HOW = OneOf()
 # The options of every change.

@@ -40,6 +40,10 @@ def test_the_list_is_newest_first(command: Command, anywhere: Command, orders: R
     assert titles.split() == ["CHANGE", "WHEN", "STATE", "DONE", "SKIPPED", "FAILED", "WHO", "WHAT"]
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
     assert "move orders to spare: the 2 due " in rows[1]
+    for listing in (["journal"], ["journal", "list"]):
+        assert f"({first['server']}, ns rsmq)" not in anywhere(*listing, terminal=True, columns=60).text
+        wide = anywhere(*listing, "--wide", terminal=True, columns=60).text
+        assert f"delete orders: {first['what']} ({first['server']}, ns rsmq)\n" in wide
     assert anywhere("journal", "--json", terminal=True).lines == [third, second, first]
 
 

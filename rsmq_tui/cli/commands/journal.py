@@ -13,7 +13,7 @@ from rsmq_tui.cli.changes import Ask, make, open_journal, service_of, tell_what_
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
-from rsmq_tui.cli.options import changing, complete_queues, json_option, unsettled, with_read_only
+from rsmq_tui.cli.options import changing, complete_queues, json_option, unsettled, wide, with_read_only
 from rsmq_tui.cli.output import ProgressLine, TextColumn, TextTable, print_json, say, text_of, wants_json
 from rsmq_tui.cli.parsing import Command, Group, OneOf, Options, option, positive, several
 from rsmq_tui.cli.places import KindPlace, place_of, waiting
@@ -40,7 +40,7 @@ _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
-_listing = several(option("--limit N", "at most N", positive, default="100"), json_option, with_read_only)
+_listing = several(option("--limit N", "at most N", positive, default="100"), wide, json_option, with_read_only)
 
 
 _READ_STATUSES = {0: "done", 2: "a usage error, or the journal cannot be read"}
@@ -167,6 +167,7 @@ def _list(journal: Journal | None, options: Options) -> int:
         TextColumn("FAILED", 6, right=True),
         TextColumn("WHO", 12),
         TextColumn("WHAT", 0),
+        wide=options.wide,
     )
     for change in changes:
         counts = count(change.done), count(change.skipped), count(change.failed)

@@ -10,7 +10,7 @@ import click
 
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.interrupts import Interrupts, run_interruptibly
-from rsmq_tui.cli.options import complete_queues, json_option, server
+from rsmq_tui.cli.options import complete_queues, json_option, server, wide
 from rsmq_tui.cli.output import TextColumn, TextTable, print_json, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option, positive, span
 from rsmq_tui.cli.servers import profiles_of
@@ -46,7 +46,7 @@ the beginning of the kind or severity; !word excludes."""
 @option("--queue PATTERN", "only these queues; may be repeated", multiple=True, shell_complete=complete_queues)
 @option("--filter EXPR", "only events that match these words")
 @option("--limit N", "at most the last N, before --follow", positive, default="100")
-@option("--wide", "print all columns in full, in lines wider than the terminal")
+@wide
 @json_option
 @server
 def command(options: Options) -> int:
@@ -125,7 +125,7 @@ def _printer(options: Options) -> Callable[[Iterable[Event]], None]:
             servers = {event.server for event in found}
             if table is None or not servers <= table.servers:
                 # An event of another server: begin a new table, which names the server in each line.
-                table = _EventTable(found, servers | (table.servers if table else set()), wide=bool(options.wide))
+                table = _EventTable(found, servers | (table.servers if table else set()), wide=options.wide)
             for event in found:
                 table.print(event)
         sys.stdout.flush()
