@@ -1,5 +1,6 @@
 """The error of the commands, and exit statuses that several of them share."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,10 +26,22 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
         raise UsageError(_printable(str(error))) from error
 
 
-def cannot_listen(where: str, error: OSError | UnicodeError, hint: str = "") -> UsageError:
+def cannot_listen(host: str, port: int, error: OSError | UnicodeError) -> UsageError:
     """Return the error of a server whose address cannot be bound."""
-    why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a host name"
-    return UsageError(f"cannot listen on {_printable(where)}: {why}{hint}")
+    why = _reason(error) if isinstance(error, OSError) else ""
+    sentence = f"cannot listen on {_printable(host)} port {port}: {why or 'it is not a host name'}"
+    return UsageError(f"{sentence}; choose another with --host and --port")
+
+
+def cannot_listen_at(path: str, error: OSError) -> UsageError:
+    """Return the error of a server whose Unix socket cannot be bound."""
+    return UsageError(f"cannot listen on {_printable(path)}: {_reason(error)}")
+
+
+def _reason(error: OSError) -> str:
+    # asyncio puts a sentence of its own around the reason; the errors of host names have negative numbers.
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or ""
 
 
 def _printable(text: str) -> str:

@@ -313,15 +313,15 @@ def whole_seconds(text: str) -> int:
     return _duration(text, read_whole_seconds)
 
 
-def at_least(least: float) -> Callable[[str], float]:
-    """Return a parser of a duration of at least that many seconds, with fractions: 0.5, 500ms, 10m."""
+def at_least(least: float, most: float = _SECONDS_MAX) -> Callable[[str], float]:
+    """Return a parser of a duration in seconds, from ``least`` to ``most``, with fractions: 0.5, 500ms, 10m."""
 
     def read(text: str) -> float:
         from rsmq_tui.monitor.text import read_seconds  # noqa: PLC0415 - as above
 
         value_s = _duration(text, read_seconds)
-        if not least <= value_s <= _SECONDS_MAX:
-            raise ValueError(f"{text!r} is not between {least:g}s and {_SECONDS_MAX:,}s")
+        if not least <= value_s <= most:
+            raise ValueError(f"{text!r} is not between {least:g}s and {most:,.12g}s")
         return value_s
 
     return read

@@ -159,6 +159,11 @@ def test_what_cannot_be_is_refused(arguments: list[str], command: Command, order
     assert keys() == before
 
 
+def test_a_target_that_cannot_be_is_named(command: Command, orders: Rsmq) -> None:
+    refused = _sentence(command("messages", "move", "orders", "--all", "--to", "bad name", "--create"))
+    assert ": the target bad name: Invalid qname format: a name has 1 to 160 characters" in refused
+
+
 def test_the_journals_limits(command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch) -> None:
     orders.send_messages("orders", ["x" * 900_000] * 2)
     monkeypatch.setenv("RSMQ_TUI_JOURNAL_MB", "1")

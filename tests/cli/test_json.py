@@ -20,7 +20,7 @@ from tests.events.made import event
 from tests.history.analysis.made import scripted
 
 # Keys of these objects are data: names of states, of thresholds, what an event tells besides its text.
-_COUNTED = {"states", "thresholds", "details"}
+_COUNTED = {"states", "thresholds", "details", "verdicts"}
 
 
 @pytest.fixture
@@ -62,6 +62,7 @@ def printed(
         command("messages", "delete", "list:queue:jobs", "--all", "--yes"),
         command("audit", "--fix", "--yes"),
     ]
+    assert command("known", "add", "orders").status == 0
     changes = command("journal", "list")
     shown = [anywhere("journal", "show", str(line["change"])) for line in changes.lines]
     fixed = _lines(reports[-1:])
@@ -88,6 +89,8 @@ def printed(
         "`keys --json`": anywhere("keys", "--json").lines,
         "`profiles --json`": profiles,
         "`slo`": kept.lines,
+        "`known`": command("known").lines,
+        "`themes`": command("themes").lines,
     }
 
 

@@ -54,6 +54,16 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     assert everything(client) == before
 
 
+@pytest.mark.parametrize(
+    ("queue", "words"),
+    [("", "the name of the queue is empty"), ("orders-*", "orders-* is a pattern: name one queue; `ignore` in a prof")],
+)
+def test_what_is_no_queue_is_refused(queue: str, words: str, anywhere: Command, alerting: Path) -> None:
+    done = anywhere("--config", str(alerting), "known", "add", queue)
+    assert (done.status, anywhere("known").lines) == (2, [])
+    assert words in done.err
+
+
 def test_lists_are_named_by_their_kind(anywhere: Command, alerting: Path) -> None:
     assert anywhere("--config", str(alerting), "known", "add", "list:queue:mail").status == 0
 

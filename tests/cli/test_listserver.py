@@ -66,6 +66,7 @@ def test_what_cannot_be_served_is_refused(anywhere: Command, tmp_path: Path) -> 
         (["--password-file", str(tmp_path / "none")], "the password cannot be read"),
         (["--unixsocket", str(tmp_path / "none" / "s")], "cannot listen on"),
         (["--password", "a", "--password-file", "b"], "--password"),
+        (["--host", "192.0.2.1", "--password", "a"], "192.0.2.1 port 6390: Cannot assign requested address; choose "),
     ):
         done = anywhere("listserver", *arguments)
         assert done.status == 2

@@ -57,7 +57,7 @@ def test_a_range_is_given_in_words(
         (("--from", "2040-01-01", "--to", "2040-01-02"), "no data for that time: the analysis covers"),
         (("--queue", "\x1b[2J"), "has no queue ␛[2J; it has emails, invoices, orders, webhooks"),
         (("--analysis", "/nowhere"), "/nowhere is not an analysis: rsmq-tui pipeline run --history DIR --out /nowhere"),
-        (("--analysis", ""), "no analysis given"),
+        (("--analysis", ""), "no analysis given: --analysis OUT names one, or RSMQ_TUI_ANALYSIS; "),
         (("--out", "/nowhere/x.html"), "/nowhere/x.html cannot be written: No such file or directory"),
     ],
 )  # fmt: skip
@@ -116,14 +116,14 @@ def test_the_history_screen_needs_a_terminal_and_an_analysis(anywhere: Command, 
     done = anywhere("history", str(analysis_folder))
     assert done.status == 2
     assert done.err == "rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file\n"
-    assert "no analysis given" in anywhere("history").err
+    assert "no analysis given: rsmq-tui history OUT names one, or " in anywhere("history").err
 
 
 def test_the_history_screen_says_where_there_is_no_analysis(anywhere: Command, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     done = anywhere("history", str(gone))
     assert (done.status, done.out) == (2, b"")
-    assert f"{gone} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one" in done.err
+    assert f"{gone} is not an analysis: rsmq-tui pipeline run --history DIR --out {gone} creates one" in done.err
     long = tmp_path / ("x" * 256)
     done = anywhere("history", str(long))
     assert (done.status, done.err) == (2, f"rsmq-tui: {long}: File name too long\n")

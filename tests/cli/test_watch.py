@@ -60,9 +60,14 @@ def test_a_mistake_is_told_and_the_other_rules_are_used(anywhere: Command, confi
 
 
 def test_without_rules_there_is_nothing_to_watch(anywhere: Command, config: Path) -> None:
+    done = anywhere("--config", str(config), "watch", "--test", "pager")
+    words = "rsmq-tui: there is no channel pager: bell, terminal; `rsmq-tui help alerts` describes rules and channels\n"
+    assert (done.status, done.err) == (2, words)
+    done = anywhere("watch", "--test", "pager")
+    assert (done.status, done.err) == (2, words.replace(": bell, terminal", ""))
     done = anywhere("--config", str(config), "watch")
     assert done.status == 2
-    assert f"{config} has no [[alerts]]; `rsmq-tui help alerts` describes them" in done.err
+    assert f"{config} has no [[alerts]]; `rsmq-tui help alerts` describes rules and channels" in done.err
     write(config, '[[alerts]]\nwhen = "staled"\n')
     done = anywhere("--config", str(config), "watch")
     assert done.status == 2
@@ -144,7 +149,7 @@ def test_a_channel_is_tried(anywhere: Command, config: Path, tmp_path: Path) -> 
     assert "channel bell: there is no terminal" in anywhere("--config", str(config), "watch", "--test", "bell").err
     done = anywhere("--config", str(config), "watch", "--test", "pagr")
     assert done.status == 2
-    assert "there is no channel pagr; did you mean pager?: bell, terminal, pager, ill" in done.err
+    assert "there is no channel pagr; did you mean pager?: bell, terminal, pager, ill; `rsmq-tui help " in done.err
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])

@@ -241,7 +241,7 @@ def test_an_address_for_others_needs_a_secret_or_a_password(tmp_path: Path) -> N
         (("demo", "--headless"), "takes no --headless"),
         (("replay",), "Missing argument"),
         (("replay", "/nowhere/at/all"), "/nowhere/at/all is not a history"),
-        (("history", "/nowhere/at/all"), "/nowhere/at/all is not a directory"),
+        (("history", "/nowhere/at/all"), "/nowhere/at/all is not an analysis"),
         (("--prefix", "/a b"), "is not a path"),
         (("--prefix", "/.."), "is not a path"),
         (("--sessions", "0"), "not a whole number"),

@@ -46,7 +46,7 @@ _STATUSES = {
 @option("--list", "list the scenarios", name="lists_scenarios")
 @option("--tour", "learn in ten steps, each with something to do")
 @option("--headless", "only run the workload, and print the server's URL")
-@option("--seconds N", "with --headless: end after this time: 30, 10m", at_least(0.1))
+@option("--seconds T", "with --headless: end after this time: 30, 10m", at_least(0.1))
 # Accepted, so that the error can explain why it is refused.
 @option("-r --redis-url URL", "", hidden=True)
 # How a page of `rsmq-tui serve demo` joins the demo that runs.

@@ -111,7 +111,7 @@ Section = tuple[str, Sequence[CheckResult]]
         130: "interrupted",
     },
 )
-@option("--timeout S", "time limit for each step of the connection, in seconds", at_least(0.1), default="5")
+@option("--timeout T", "time limit for each step of the connection: 0.5, 1m", at_least(0.1), default="5")
 @option("--json", "print the findings as one line of JSON")
 @with_read_only
 def command(options: Options) -> int:

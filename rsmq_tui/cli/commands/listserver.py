@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from rsmq_tui.cli.errors import UsageError, cannot_listen
+from rsmq_tui.cli.errors import UsageError, cannot_listen, cannot_listen_at
 from rsmq_tui.cli.interrupts import call_at, run_interruptibly
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, option, whole
@@ -50,7 +50,9 @@ async def _serve(server: ListServer, options: Options) -> int:
     try:
         await server.run(lambda: say(_listening(server, options)))
     except (OSError, UnicodeError) as error:
-        raise cannot_listen(options.unixsocket or f"{options.host} port {options.port}", error) from error
+        if options.unixsocket and isinstance(error, OSError):
+            raise cannot_listen_at(options.unixsocket, error) from error
+        raise cannot_listen(options.host, options.port, error) from error
     return 0
 
 

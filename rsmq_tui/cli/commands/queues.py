@@ -152,13 +152,6 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         table.print(queue.verdict, *counts, *times, *names)
 
 
-def _watched_seconds(text: str) -> float:
-    value_s = at_least(0.1)(text)
-    if value_s > SECONDS_MAX:
-        raise ValueError(f"{text!r} is longer than {SECONDS_MAX:g}s, the longest time to watch for")
-    return value_s
-
-
 _WHO_NOTES = f"""\
 It watches the commands of all clients for a moment, and counts what each does to the queue: receives, deletes, sends,
 and attempts to receive, with or without success. {COST} So it needs --yes, or a yes at the prompt.
@@ -177,7 +170,12 @@ command: a guess. MONITOR shows no replies: each receive from a list and each de
     },
 )  # fmt: skip
 @queue_argument
-@option("--seconds T", f"how long to watch, {SECONDS_MAX:g} at most", _watched_seconds, default=f"{SECONDS_MAX:g}")
+@option(
+    "--seconds T",
+    f"how long to watch, {SECONDS_MAX:g} at most",
+    at_least(0.1, SECONDS_MAX),
+    default=f"{SECONDS_MAX:g}",
+)
 @option("--yes", "watch the commands of all clients, without a prompt")
 @json_option
 @reading

@@ -143,8 +143,7 @@ async def _serve(options: Options, access: "Access", content: _Content, interrup
             try:
                 port = await server.start(options.host, options.port)
             except (OSError, UnicodeError) as error:
-                hint = "; choose another with --host and --port"
-                raise cannot_listen(f"{options.host} port {options.port}", error, hint) from error
+                raise cannot_listen(options.host, options.port, error) from error
             _tell_address(options, access, port)
             await stop.wait()
         finally:

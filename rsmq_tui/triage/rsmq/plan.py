@@ -21,7 +21,7 @@ from rsmq_tui.protocol.rsmq.operations import Messages, chunked, raw_message
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import CreateQueue, Import, Send, SetAttributes
 from rsmq_tui.triage.change import OF_QUEUE, Step
-from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.errors import TriageError, explain
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.scope import Guard, Preview, ScanCallback, Selection, preview_of_sending
@@ -508,7 +508,7 @@ def _why_left(now: QueueFields, seen: QueueFields | None) -> str:
 
 
 def check_action(action: actions.Action) -> None:
-    """Raise ``RsmqError`` if the protocol refuses an action, whatever is on the server."""
+    """Raise ``RsmqError``, or ``TriageError``, if the protocol refuses an action, whatever is on the server."""
     if isinstance(action, actions.Fix):
         # The problem to fix may be the queue's name.
         return
@@ -517,7 +517,10 @@ def check_action(action: actions.Action) -> None:
         case actions.Move(target=str() as target) if actions.target_of_rsmq(target, "").ns is None:
             return
         case actions.Move(target=str() as target) | actions.Redrive(target=str() as target):
-            validation.queue_name(target)
+            try:
+                validation.queue_name(target)
+            except RsmqError as error:
+                raise TriageError(f"the target {printable(target)}: {explain(error)}") from error
         case actions.Send():
             if action.delay_s is not None:
                 validation.seconds("delay", action.delay_s)

@@ -125,7 +125,7 @@ def _limit(read: Callable[[str], int]) -> Callable[[str], CheckLimit]:
     positive,
     default="100000",
 )
-@option("--timeout S", "time limit for the whole check of a server, in seconds", at_least(0.1), default="10")
+@option("--timeout T", "time limit for the whole check of a server: 0.5, 1m", at_least(0.1), default="10")
 @option("--json", "print the result as one line of JSON")
 @reading
 def command(options: Options) -> int:

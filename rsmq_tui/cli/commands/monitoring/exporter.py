@@ -55,17 +55,17 @@ _PRINTED = OneOf()
     default=_HOST,
 )
 @option(
-    "--interval S",
-    "seconds between background polls, which verdicts are based on, instead of the profile's (default 1)",
+    "--interval T",
+    "time between background polls, which verdicts are based on, instead of the profile's: 0.5, 1m (default 1 s)",
     at_least(0.1),
 )
 @option(
-    "--min-interval S",
-    "answer a scrape within S seconds of a poll from the result of that poll",
+    "--min-interval T",
+    "answer a scrape within T of a poll from the result of that poll: 0.5, 1m",
     at_least(0),
     default="1",
 )
-@option("--timeout S", "report a server as down if a poll takes longer than this", at_least(0.1), default="3")
+@option("--timeout T", "report a server as down if a poll takes longer than this: 0.5, 1m", at_least(0.1), default="3")
 @option("--print-rules", "print example alert rules for Prometheus, as YAML", one_of=_PRINTED)
 @option("--print-dashboard", "print a dashboard to import into Grafana", one_of=_PRINTED)
 @reading
@@ -87,8 +87,7 @@ async def _serve(options: Options) -> int:
     try:
         server = MetricsServer(options.host, options.port)
     except (OSError, UnicodeError) as error:
-        hint = "; choose another with --host and --port"
-        raise cannot_listen(f"{options.host} port {options.port}", error, hint) from error
+        raise cannot_listen(options.host, options.port, error) from error
     async with serving(server, pollers):
         only_here = (
             " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == _HOST else ""

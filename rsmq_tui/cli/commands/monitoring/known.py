@@ -68,6 +68,8 @@ def _add_command(options: Options) -> int:
     except ValueError as error:
         raise UsageError(f"--until {error}") from error
     server_name, ns, queue = _queue(options)
+    if "*" in queue:
+        raise UsageError(f"{queue} is a pattern: name one queue; `ignore` in a profile takes patterns")
     known = Known(server_name, ns, queue, options.note, at_ms, until_ms)
     with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
         store.put(known)
@@ -99,7 +101,10 @@ def _remove_command(options: Options) -> int:
 
 
 def _queue(options: Options) -> tuple[str, str, str]:
+    """Return the server, the namespace and the name of the queue; raises ``UsageError``."""
     named = queue_of(options.queue, options, profile_of(options))
+    if not named.queue:
+        raise UsageError("the name of the queue is empty")
     return named.place.server, named.place.ns, named.queue
 
 

@@ -31,6 +31,7 @@ from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts, Channel
 from rsmq_tui.profiles.values import meant
 
 _LOOK_S = 1.0
+_RULES_HINT = "`rsmq-tui help alerts` describes rules and channels"
 # With --once, the slowest channel may need its whole time limit, and apprise a few seconds to be loaded.
 _SPARE_S = 10.0
 _NOTES = """\
@@ -67,9 +68,9 @@ async def _watch(options: Options, interrupts: Interrupts) -> int:
         for problem in alerts.problems:
             say(problem)
         path = config_path(options)[0]
-        missing = f"there is no {path}" if config is None else f"{path} has no [[alerts]]"
+        missing = f"there is no {path}, which has the rules" if config is None else f"{path} has no [[alerts]]"
         why = "no rule can be used" if alerts.problems else missing
-        raise UsageError(f"{why}; `rsmq-tui help alerts` describes them")
+        raise UsageError(f"{why}; {_RULES_HINT}")
     places = named_places(profiles_of(options))
     if _terminal() is None and all(channel.kind in (BELL, TERMINAL) for channel in _used(alerts)):
         say("no channel works without a terminal: messages are only printed; `rsmq-tui help alerts` describes channels")
@@ -88,7 +89,8 @@ def _channel(alerts: Alerts, name: str) -> Channel:
     if channel is None:
         for problem in alerts.problems:
             say(problem)
-        raise UsageError(f"there is no channel {name}{meant(name, alerts.channels)}: {', '.join(alerts.channels)}")
+        known = f"{meant(name, alerts.channels)}: {', '.join(alerts.channels)}" if alerts.channels else ""
+        raise UsageError(f"there is no channel {name}{known}; {_RULES_HINT}")
     return channel
 
 

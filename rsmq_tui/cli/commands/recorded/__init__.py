@@ -56,12 +56,12 @@ def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None
     return recorder
 
 
-def analysis_of(given: str | None) -> str:
-    """Return the analysis of the options or the environment; raises ``UsageError`` if there is none."""
+def analysis_of(given: str | None, named: str = "--analysis OUT") -> str:
+    """Return the analysis that is given as ``named``, or by the environment; raises ``UsageError`` if none is."""
     out = given or os.environ.get(ANALYSIS_VARIABLE, "")
     if not out or "\0" in out:
         raise UsageError(
-            f"no analysis given: name one, or set {ANALYSIS_VARIABLE}; "
+            f"no analysis given: {named} names one, or {ANALYSIS_VARIABLE}; "
             "`rsmq-tui pipeline run --history DIR --out OUT` creates one"
         )
     return out

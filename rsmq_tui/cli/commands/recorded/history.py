@@ -118,14 +118,13 @@ def refuse(options: Options) -> None:
 
 
 def _folder_of(options: Options) -> str:
-    out = analysis_of(options.out)
+    out = analysis_of(options.out, "rsmq-tui history OUT")
     try:
         # A remote analysis is opened on the screen, because that may take a while.
         is_fit = "://" in out or Path(out).is_dir()
     except OSError as error:
         raise UsageError(f"{printable(out)}: {reason_of(error)}") from error
     if not is_fit:
-        raise UsageError(
-            f"{printable(out)} is not a directory: `rsmq-tui pipeline run --history DIR --out OUT` creates one"
-        )
+        creates = f"rsmq-tui pipeline run --history DIR --out {printable(out)} creates one"
+        raise UsageError(f"{printable(out)} is not an analysis: {creates}")
     return out
