@@ -44,8 +44,9 @@ from tests.tui.reading import text_of
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "rsmq_tui" / "docs"
 _FILES = (_ROOT / "README.md", *sorted(_FOLDER.glob("*.md")))
-# pip and its like install from the network or a checkout; the rules of users are tried where read-only is tested.
-_NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli"}
+# pip and its like install from the network or a checkout, and ssh connects to another machine; the rules of users are
+# tried where read-only is tested.
+_NOT_RUN = {"python3", "python", "pip", "pipx", "uv", "redis-cli", "ssh"}
 _OURS = {"rsmq-tui": main, "rsmqctl": rsmqctl_main}
 # What else than 0 a command may end with on these queues: a finding is none of its failures, nor is a preview.
 # A channel may need what is not there.
@@ -100,7 +101,8 @@ class Shell:
         profiles = "".join(f'[profiles.{name}]\nurl = "{self._url}"\n' for name in ("prod", "staging", "production"))
         profiles += '[[alerts]]\nwhen = "trouble"\n[channels.oncall]\ncommand = ["cat"]\n'
         (self._home / ".config" / "rsmq-tui" / "config.toml").write_text(profiles + _OBJECTIVES)
-        command = command.replace("redis://host:6379/0", self._url)
+        # The second one is at the end of a tunnel.
+        command = re.sub("redis://(host:6379|localhost:6380)/0", self._url, command)
         words = shlex.split(command, comments=True)
         wants_shell = "=" in words[0] or words[0] not in _OURS or bool({">", "|"} & set(words))
         if "=" in words[0]:
