@@ -1,6 +1,7 @@
 """`rsmq-tui events`: what a dashboard has recorded, and what it records now."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui.docs import page
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor.text import cells
@@ -32,6 +34,12 @@ def store(folder: Path) -> Iterator[EventStore]:
 
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def test_the_page_has_each_kind() -> None:
+    table = page("monitoring").partition("| kind | what happened |")[2].partition("\n\n")[0]
+    kinds = [kind for row in table.splitlines()[2:] for kind in re.findall("`([a-z]+)`", row.split("|")[1])]
+    assert sorted(kinds) == sorted(EventKind)
 
 
 def test_before_the_first_event_there_is_nothing(anywhere: Command, folder: Path) -> None:
