@@ -36,7 +36,6 @@ class Kind:
     ``parts`` maps a purpose to an object, as ``module:name``, or to a ``module``:
 
     ``editor``   protocol: the ``EditExecutor`` that changes its queues
-    ``backend``  triage: the ``Backend`` of changes, if its arguments are a server, a namespace and ``ListNames``
     ``undo``     triage: the ``BatchUndo`` that undoes its batches
     ``batches``  triage: the module with ``row_of`` and ``batch_of``, which store its batches in the journal
     ``forms``    tui: ``form_of``, the forms of its actions; without it, those of RSMQ
@@ -98,7 +97,6 @@ RSMQ = Kind(
     ),
     parts={
         "editor": "rsmq_tui.protocol.rsmq.editor:RsmqEditor",
-        "backend": "rsmq_tui.triage.rsmq.backend:RsmqBackend",
         "undo": "rsmq_tui.triage.rsmq.batches:RsmqUndo",
         "batches": "rsmq_tui.triage.rsmq.batches",
         "forms": "rsmq_tui.tui.changes.forms:form_of",

@@ -23,7 +23,7 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, RsmqError, RsmqReader, failure_of
-from rsmq_tui.protocol.kinds import KINDS, LIST, RSMQ
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 
@@ -261,7 +261,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "run": _named,
     "delay_s": _whole(0, 9_999_999),
     "fence_s": _whole(60, 2_592_000),
-    "kind": _one_of(*KINDS),
+    "kind": _one_of(RSMQ.name, LIST.name),
     "lists": _patterns,
 }
 
