@@ -1,5 +1,7 @@
 """A kind of queue is one entry of the table: with it, a toy kind is polled, shown, read and changed."""
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -119,3 +121,19 @@ async def test_what_it_does_not_do_is_refused(service: ChangeService) -> None:
 
 def _end(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_the_data_source_refuses_a_kind_that_it_does_not_read() -> None:
+    program = """
+from rsmq_tui.protocol.kinds import KINDS
+from tests.kinds.toy import TOY
+KINDS[TOY.name] = TOY
+from rsmq_tui.pipeline.datasource.options import SourceError, read_options
+try:
+    read_options({"url": "redis://localhost", "kind": TOY.name, "lists": "a"})
+except SourceError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert "option kind is one of rsmq, list, not toy" in told
