@@ -132,7 +132,7 @@ def read_lines(
     columns = tuple(name for metric, statistic in asked for name in _columns(metric, statistic))
     rows, width_ms = _read(tables, refs, columns, span, points if step_ms is None else None, is_all=is_all)
     if not rows.num_rows:
-        return tuple(Line(metric, statistic, step_ms or width_ms, ()) for metric, statistic in asked)
+        return tuple(Line(metric, step_ms or width_ms, ()) for metric, _ in asked)
     seen = _buckets(rows)
     usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows)
     if step_ms is None:
@@ -146,7 +146,7 @@ def read_lines(
     for metric, statistic in asked:
         values = _values(rows, metric, statistic, step_ms)
         known = _together(values, seen, step_ms, lives, max if metric == AGE else sum)
-        lines.append(Line(metric, statistic, step_ms, tuple(_with_gaps(known, step_ms, near_ms))))
+        lines.append(Line(metric, step_ms, tuple(_with_gaps(known, step_ms, near_ms))))
     return tuple(lines)
 
 
@@ -361,7 +361,7 @@ class Analysis(Tables):
         if run not in self._queues:
             found = (
                 replace(facts, first_ms=_on_calendar(facts.first_ms), last_ms=_on_calendar(facts.last_ms))
-                for facts in self._values(QueueFacts, schema.QUEUES, samples=0)
+                for facts in self._values(QueueFacts, schema.QUEUES)
             )
             self._queues = {self.manifest.run: tuple(sorted(found, key=lambda facts: (facts.ref.queue, facts.ref)))}
         return next(iter(self._queues.values()))
@@ -393,7 +393,7 @@ class Analysis(Tables):
         """
         refs = self._refs(queues)
         if not refs:
-            return tuple(Line(metric, statistic, 0, ()) for metric, statistic in asked)
+            return tuple(Line(metric, 0, ()) for metric, _ in asked)
         return read_lines(self, refs, asked, span, points, self._lives(), is_all=queues is None)
 
     def greatest(self, queues: Chosen, metric: str, span: TimeRange, *, points: int = 200) -> tuple[int, float] | None:

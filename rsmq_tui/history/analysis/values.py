@@ -56,7 +56,6 @@ class QueueFacts:
     kind: str | None
     first_ms: int
     last_ms: int
-    samples: int
     peak_depth: int | None
     last_depth: int | None
 
@@ -102,7 +101,6 @@ class Episode(_Trouble):
     ended: str
     recovered_ms: int | None
     peak_depth: int | None = None
-    peak_ready: int | None = None
     peak_ms: int | None = None
     peak_age_ms: int | None = None
     affected: int | None = None
@@ -142,7 +140,6 @@ class Line:
     """One metric over time: a point for each step of ``step_ms``, at its beginning; a value of None is a gap."""
 
     metric: str
-    statistic: str
     step_ms: int
     points: tuple[Point, ...]
 
@@ -251,5 +248,4 @@ class Anomaly:
     metric: str
     value: float
     median: float
-    mad: float
     score: float

@@ -273,7 +273,7 @@ class Loader:
 
 
 def _no_lines(wanted: LoadRequest) -> Lines:
-    metric, *rates = (Line(name, "mean", 0, ()) for name in (wanted.metric, *_RATES))
+    metric, *rates = (Line(name, 0, ()) for name in (wanted.metric, *_RATES))
     return Lines(metric, None, None, tuple(rates))
 
 

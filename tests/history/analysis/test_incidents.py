@@ -15,7 +15,7 @@ def episode(
     verdict: str, start_ms: int, end_ms: int, queue: str | None = "q", place: Place = ONE, **more: Any
 ) -> Episode:
     usual: dict[str, Any] = {
-        "ended": "over", "recovered_ms": end_ms, "peak_depth": None, "peak_ready": None, "peak_ms": None,
+        "ended": "over", "recovered_ms": end_ms, "peak_depth": None, "peak_ms": None,
         "peak_age_ms": None, "affected": None, "cause": f"was {verdict}",
     }  # fmt: skip
     return Episode(place, queue, verdict, start_ms, end_ms, **(usual | more))
