@@ -22,6 +22,7 @@ interval = 5
 [profiles.one]
 port = 7001
 namespaces = ["a", "b"]
+lists = ["queue:*", "mail"]
 [profiles.two]
 host = "two"
 read_only = true
@@ -212,6 +213,7 @@ def test_profiles_are_listed_without_a_secret(config: Path, anywhere: Command) -
         "name": "one",
         "server": "redis://localhost:7001/0",
         "namespaces": ["a", "b"],
+        "lists": ["queue:*", "mail"],
         "read_only": False,
         "colour": None,
         "interval_s": 5.0,
@@ -238,8 +240,8 @@ def test_profiles_are_listed_for_people(config: Path, anywhere: Command) -> None
     assert "hunter2" not in done.text
     lines = [line.split() for line in done.text.splitlines()]
     assert lines == [
-        ["PROFILE", "CHANGES", "COLOUR", "SERVER", "NAMESPACES"],
-        ["one", "(default)", "yes", "redis://localhost:7001/0", "a,", "b"],
+        ["PROFILE", "CHANGES", "COLOUR", "SERVER", "NAMESPACES", "LISTS"],
+        ["one", "(default)", "yes", "redis://localhost:7001/0", "a,", "b", "queue:*,", "mail"],
         ["two", "read-only", "#ff5f5f", "redis://two:6379/0", "rsmq"],
         ["three", "yes", "redis://three:6379/0", "rsmq"],
     ]
@@ -255,7 +257,7 @@ def test_without_profiles_it_says_where_they_belong(config: Path, anywhere: Comm
     done = anywhere("profiles")
 
     assert (done.status, done.out) == (0, b"")
-    assert done.err.startswith(f"rsmq-tui: no profiles: {config} names them, and `rsmq-tui profiles example`")
+    assert done.err.startswith(f"rsmq-tui: no profiles: name them in {config}; `rsmq-tui profiles example`")
 
 
 def test_the_example_is_printed_as_it_is(config: Path, anywhere: Command) -> None:

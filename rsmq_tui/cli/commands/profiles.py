@@ -47,7 +47,7 @@ def command(options: Options) -> int:
         _print(profiles, default)
         say(f"defined in {path}")
     if not profiles:
-        say(f"no profiles: {path} names them, and `rsmq-tui profiles example` prints an example to start from")
+        say(f"no profiles: name them in {path}; `rsmq-tui profiles example` prints an example to start from")
     return 0
 
 
@@ -56,6 +56,7 @@ def _print_json(profile: Profile, *, is_default: bool) -> None:
         name=profile.name,
         server=profile.address.label,
         namespaces=profile.namespaces,
+        lists=profile.lists,
         read_only=profile.read_only,
         colour=profile.colour,
         interval_s=profile.interval_s,
@@ -67,20 +68,23 @@ def _print_json(profile: Profile, *, is_default: bool) -> None:
 def _print(profiles: tuple[Profile, ...], default: str | None) -> None:
     names = {profile.name: profile.name + (" (default)" if profile.name == default else "") for profile in profiles}
     servers = [profile.address.label for profile in profiles]
+    namespaces = [", ".join(profile.namespaces) for profile in profiles]
     table = TextTable(
         TextColumn("PROFILE", _width("PROFILE", names.values())),
         TextColumn("CHANGES", 9),
         TextColumn("COLOUR", 7),
         TextColumn("SERVER", _width("SERVER", servers)),
-        TextColumn("NAMESPACES", 0),
+        TextColumn("NAMESPACES", _width("NAMESPACES", namespaces)),
+        TextColumn("LISTS", 0),
     )
-    for profile in profiles:
+    for profile, of_profile in zip(profiles, namespaces, strict=True):
         table.print(
             names[profile.name],
             "read-only" if profile.read_only else "yes",
             profile.colour or "",
             profile.address.label,
-            ", ".join(profile.namespaces),
+            of_profile,
+            ", ".join(profile.lists),
         )
 
 
