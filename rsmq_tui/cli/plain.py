@@ -266,7 +266,7 @@ class PlainOverview:
         of_these = f", {count(acknowledged)} acknowledged" if acknowledged else ""
         trouble = f"{count(in_trouble) if in_trouble else 'none'} in trouble{of_these}"
         yield f"{title}: {plural(len(queues), 'queue')}, {trouble}"
-        yield from snapshot.notes
+        yield from (*snapshot.refusals, *snapshot.notes)
         for queue in queues:
             yield self._line(queue, snapshot)
 

@@ -274,6 +274,15 @@ class Snapshot:
     memory_limit: Limit | None = None
     changes: ChangedStates | None = None
 
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """A sentence for each server that answers and refuses messages because its memory is full."""
+        parts = self.parts or (self,)
+        full = [each for each in parts if each.connection.failure is None and each.info and each.info.refuses_messages]
+        is_one = len({part.server for part in parts}) == 1
+        of_server = {part.server: "" if is_one else f": {part.place}" for part in reversed(full)}
+        return tuple(f"memory is full, messages are refused{where}" for where in of_server.values())
+
     def changed_since(self, last: Sequence[QueueState]) -> tuple[Sequence[QueueState], Sequence[QueueState]] | None:
         """Return the states that are other objects than in ``last``: as they were there, and as they are now.
 

@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
-from rsmq_tui.monitor import PeekError, RsmqPoller
+from rsmq_tui.monitor import Connection, PeekError, RsmqPoller, Snapshot
 from rsmq_tui.monitor.list_poller import ListPoller
+from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.monitor.server import CheckLevel, CheckResult, server_results, status_results
 from rsmq_tui.protocol import Failure, ListNames, RsmqReader
 from rsmq_tui.protocol.lists.reader import ListReader
-from rsmq_tui.protocol.server.status import LatencyEvent, ServerStatus, SlowCommand
+from rsmq_tui.protocol.server.status import LatencyEvent, ServerInfo, ServerStatus, SlowCommand
+from tests.monitor.timing import FakeClock
 from tests.servers.real import real_server
 
 NOW_MS = 1_750_000_000_000
@@ -220,3 +223,35 @@ async def test_a_server_that_is_gone_is_an_error_in_words() -> None:
     async with polled(url) as poller:
         with pytest.raises(PeekError):
             await poller.server()
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"), [("noeviction", ("memory is full, messages are refused",)), ("allkeys-lru", ())]
+)
+async def test_a_full_memory_is_said_by_each_poll_until_there_is_room(policy: str, said: tuple[str, ...]) -> None:
+    clock = FakeClock()
+    with EmbeddedServer() as server, Redis.from_url(server.url) as admin:
+        async with aclosing(RsmqPoller(RsmqReader(server.url), clock=clock)) as poller:
+
+            async def refusals_with(maxmemory: int) -> tuple[str, ...]:
+                admin.config_set("maxmemory", maxmemory)
+                clock.now_s += INFO_EVERY_S
+                return (await poller.poll()).refusals
+
+            admin.config_set("maxmemory-policy", policy)
+            found = [await refusals_with(maxmemory) for maxmemory in (0, 1, 1_000_000_000)]
+    assert found == [(), said, ()]
+
+
+def test_of_several_servers_each_one_that_is_full_is_named_once() -> None:
+    full, roomy = (ServerInfo("a", 1, "master", 0, used, 1_000, evicts_nothing=True) for used in (1_001, 999))
+    rsmq, lists, other = (
+        Snapshot(NOW_MS, server, ns, place=place, info=info)
+        for server, ns, place, info in (
+            ("redis://eu", "rsmq", "eu", full), ("redis://eu", "(lists)", "eu (lists)", full),
+            ("redis://us", "rsmq", "us", roomy),
+        )
+    )  # fmt: skip
+    assert replace(rsmq, parts=(rsmq, lists)).refusals == ("memory is full, messages are refused",)
+    assert replace(rsmq, parts=(rsmq, lists, other)).refusals == ("memory is full, messages are refused: eu",)
+    assert replace(rsmq, connection=Connection(REFUSED)).refusals == () != rsmq.refusals

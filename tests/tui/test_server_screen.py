@@ -102,6 +102,17 @@ async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() ->
         await until(pilot, lambda: "memory full" not in shown(pilot), "of another server nothing is said")
 
 
+async def test_the_overview_says_that_the_memory_is_full() -> None:
+    source = AskedSource()
+    async with opened(source, size=(150, 30)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        words = "! memory is full, messages are refused"
+        assert words not in shown(pilot)
+        info = ServerInfo("abc", 1, "master", 0, 1_000_001, 1_000_000, START_MS, evicts_nothing=True)
+        source.play(replace(source.last, info=info))
+        await until(pilot, lambda: words in shown(pilot), "it is said")
+
+
 async def test_it_asks_every_two_seconds_at_most_and_only_while_it_is_shown() -> None:
     source = AskedSource()
     async with on_the_server(source) as pilot:

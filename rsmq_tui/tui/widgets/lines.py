@@ -219,7 +219,8 @@ class StatusLine(Painted):
         if snapshot.connection.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
             pieces.append((_COUNTS, (f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", "")))
-            pieces += [(_NOTE, (f"  ! {printable(note, 50)} ", "alarm")) for note in snapshot.notes[:1]]
+            notes = (*snapshot.refusals, *snapshot.notes)
+            pieces += [(_NOTE, (f"  ! {printable(note, 50)} ", "alarm")) for note in notes[:1]]
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:
