@@ -1,6 +1,8 @@
 """Verdicts from scripted polls: when each begins, when it ends, and which one wins."""
 
 from collections import deque
+from math import pi, sin
+from random import Random
 
 import pytest
 
@@ -271,14 +273,29 @@ def batches(period_s: int, size: int, *, is_filled: bool, growth_s: float) -> li
     return [round(size * swing + growth_s * second) for second, swing in enumerate(swings)]
 
 
-def verdicts_of(depths: list[int]) -> list[Verdict]:
-    """Return the verdicts of a queue that has these depths, one each second, and is busy all the time."""
+def far_batches(period_s: int, left: float, seconds: int, *, noise: float = 0) -> list[int]:
+    """Return the depths, five seconds apart, of a queue to which about 1,000 messages are sent at once each period.
+
+    In the first 60 % of the period all are worked off but this share, which adds up.
+    """
+    dice, depths, size = Random(period_s), list[int](), 0.0
+    for second in range(0, seconds, 5):
+        batch, passed = divmod(second, period_s)
+        if passed < 5:
+            size = 1000 * (1 + dice.uniform(-noise, noise))
+        depths.append(round(1000 * left * (batch + 1) + (size - 1000 * left) * max(0, 1 - passed / (0.6 * period_s))))
+    return depths
+
+
+def verdicts_of(depths: list[int], every_s: int = 1) -> list[Verdict]:
+    """Return the verdicts of a queue that has these depths, one at each poll, and is busy all the time."""
     watched, flow, verdicts = Scripted(), Flow(), []
     for depth in depths:
-        arrived = 5 + max(0, depth - flow.depth)
+        arrived = 5 * every_s + max(0, depth - flow.depth)
         gone = arrived - (depth - flow.depth)
         flow.head_ms = watched.at_ms
-        verdicts.append(watched.run(flow, seconds=1, sent=arrived, received=gone, deleted=gone).verdict)
+        flow.move(sent=arrived, received=gone, deleted=gone)
+        verdicts.append(watched.poll_one(flow.row(), after_s=every_s).verdict)
     return verdicts
 
 
@@ -369,9 +386,48 @@ class TestGrowing:
     def test_by_batches_that_are_not_worked_off_whole(self, *, is_filled: bool) -> None:
         verdicts = verdicts_of(batches(73, 60, is_filled=is_filled, growth_s=0.5))
 
-        # Within four minutes, to which a batch adds one, and from then on without a break.
-        assert verdicts.index(Verdict.GROWING) <= 300
-        assert set(verdicts[300:]) == {Verdict.GROWING}
+        # Within seven minutes, to which a batch adds one, and from then on without a break.
+        assert verdicts.index(Verdict.GROWING) <= 480
+        assert set(verdicts[480:]) == {Verdict.GROWING}
+
+    @pytest.mark.parametrize("left", [0.2, 0.8])
+    @pytest.mark.parametrize("period_s", [150, 300, 420, 600])
+    def test_by_batches_far_apart_that_each_leave_more_behind(self, period_s: int, left: float) -> None:
+        verdicts = verdicts_of(far_batches(period_s, left, 12 * period_s), every_s=5)
+
+        # When the fifth batch comes, and from the sixth on without a break.
+        assert set(verdicts[: 4 * period_s // 5]) == {Verdict.WATCHING, Verdict.OK}
+        assert Verdict.GROWING in verdicts[: 4 * period_s // 5 + 12]
+        assert set(verdicts[5 * period_s // 5 + 12 :]) == {Verdict.GROWING}
+
+    @pytest.mark.parametrize("period_s", [130, 300, 420, 600, 900, 1500, 3600])
+    @pytest.mark.parametrize("noise", [0, 0.4])
+    def test_not_by_batches_far_apart_that_are_worked_off(self, period_s: int, noise: float) -> None:
+        verdicts = verdicts_of(far_batches(period_s, 0, 4 * 3600, noise=noise), every_s=5)
+
+        assert Verdict.GROWING not in verdicts
+
+    def test_not_by_batches_that_are_larger_at_some_hours_of_the_day(self) -> None:
+        # What they leave behind rises by eight messages a minute at most, which is below the threshold.
+        height = 8 / 60 * 86_400 / (2 * pi)
+        waves = [sin(2 * pi * second / 86_400) for second in range(0, 86_400, 15)]
+        depths = [
+            round(depth * (1.5 + wave) + height * (1 + wave))
+            for depth, wave in zip(far_batches(450, 0, 86_400)[::3], waves, strict=True)
+        ]
+
+        assert Verdict.GROWING not in verdicts_of(depths, every_s=15)
+
+    @pytest.mark.parametrize("goes_on", [True, False], ids=["worked off", "none come"])
+    def test_by_batches_far_apart_ends_with_them(self, *, goes_on: bool) -> None:
+        depths = far_batches(300, 0.3, 8 * 300)
+        last = depths[-1]
+        after = [min(last, depth) for depth in far_batches(300, 0, 8 * 300)] if goes_on else [last] * (8 * 60)
+        verdicts = verdicts_of([*depths, *after], every_s=5)
+
+        assert verdicts[len(depths)] is Verdict.GROWING
+        # The span that was looked at has thirds of less than eight minutes.
+        assert set(verdicts[len(depths) + 8 * 60 // 5 + 10 :]) == {Verdict.OK}
 
     def test_by_batches_ends_when_all_are_worked_off_again(self) -> None:
         depths = batches(73, 60, is_filled=True, growth_s=0.5)

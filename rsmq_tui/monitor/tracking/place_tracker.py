@@ -178,7 +178,7 @@ class _PollInProgress:
 
     at_ms: int = 0
     since_last_ms: int = 0
-    references: ReferenceBuckets = (None, None, None, None)
+    references: ReferenceBuckets = (None, None, None)
     memory_limit: Limit | None = None
     # The queues whose states change although their rows may not, in order.
     stale: Sequence[int] = ()
@@ -285,15 +285,9 @@ class PlaceTracker:
         # After a poll that did not end, the states of any may have to change.
         stale = self._stale_from.pop_due(at_ms) if last.has_ended else range(len(names))
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
-        growing_ms = self._thresholds.growing_ms
-        reference = self.trend.reference
-        references = (
-            reference(at_ms, RATE_SPAN_MS),
-            reference(at_ms, DRAIN_SPAN_MS),
-            reference(at_ms, growing_ms),
-            reference(at_ms, 2 * growing_ms),
-        )
-        self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, references, memory_limit, stale)
+        spans_ms = RATE_SPAN_MS, DRAIN_SPAN_MS, self._thresholds.growing_ms
+        rates, drain, growth = (self.trend.reference(at_ms, span_ms) for span_ms in spans_ms)
+        self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, (rates, drain, growth), memory_limit, stale)
 
     def add_rows(self, positions: Sequence[int], rows: Iterable[Row]) -> None:
         """Process the rows of the queues at these positions of the index, in order; they follow those added before."""

@@ -3,24 +3,24 @@
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any, ClassVar
 
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
-from rsmq_tui.monitor.tracking.series import UNKNOWN, QueueSeries, Sample
+from rsmq_tui.monitor.tracking.series import COUNTERS, UNKNOWN, QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import ReferenceBucket, Trend
-from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from
+from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from, last_index
 from rsmq_tui.protocol import Row
 
 # Rates span about ten seconds, the drain estimate a minute.
 RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
 
-# The buckets for rates, for the drain, and for growth over its span and over twice as long.
-ReferenceBuckets = tuple[ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None]
+# The buckets for rates, for the drain, and for growth.
+ReferenceBuckets = tuple[ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None]
 
 # A queue that cannot be read; trackers add what is known of it.
 # fmt: off
@@ -106,8 +106,8 @@ class Tracker(ABC):
         # When it will be known whether the queue grows; 0 if it is known.
         self._growth_known_ms = 0
         self._may_grow = False
-        # The last growths that were measured, by the time that they count from, after the buckets that they are of.
-        self._grown: tuple[tuple[Any, ...], dict[int, Growth]] | None = None
+        # The growths that were measured since the last bucket, by their kind, after the time of that bucket.
+        self._grown: tuple[list[int], dict[str, Growth]] | None = None
         # The last sample that ``_falls_from`` returned, after the buckets that it was found from.
         self._fallen: tuple[tuple[Any, ...], Sample] | None = None
         self._limit: Limit | None = None
@@ -250,65 +250,82 @@ class Tracker(ABC):
     def _growth(
         self, references: ReferenceBuckets, sample: Sample, *, grows: bool, created_ms: int | None = None
     ) -> Growth:
-        """Return the growth over ``growing_ms``, or twice as long if it is less than 1; once for each bucket.
+        """Return the growth over ``growing_ms``, or of batches over an hour if it is less than 1; once for each bucket.
 
         A queue that does not grow now may only be between two batches. ``created_ms`` is when the queue was created,
         empty, if that was shortly before monitoring began.
         """
         if not self._measures_growth(sample, grows=grows):
             return NO_GROWTH
-        growing_ms = self._thresholds.growing_ms
-        shorter = self._grown_from(2, growing_ms, references, sample, created_ms)
-        longer = self._grown_from(3, 2 * growing_ms, references, sample, created_ms)
-        ends = (None if one is None else one.at_ms for one in (shorter, longer))
-        buckets = self.series.times_ms[-1:], *ends
-        if self._grown is None or self._grown[0] != buckets:
-            self._grown = buckets, {}
+        earlier = self._grown_from(references, sample, created_ms)
+        last = self.series.times_ms[-1:]
+        if self._grown is None or self._grown[0] != last:
+            self._grown = last, {}
         measured = self._grown[1]
         growth = NO_GROWTH
-        if shorter is not None and (grows or longer is None):
-            found = self._growth_since(shorter, sample, measured)
-            growth = found if grows else found._replace(share=0.0)
-        if longer is not None and growth.share < 1:
-            found = self._growth_since(longer, sample, measured)
-            growth = found if found.share >= growth.share else growth
+        if earlier is not None:
+            if "steady" not in measured:
+                measured["steady"] = self._steady_growth(earlier, sample)
+            growth = measured["steady"] if grows else measured["steady"]._replace(share=0.0)
+        if growth.share < 1:
+            if "batches" not in measured:
+                measured["batches"] = self._batch_growth(sample)
+            found = measured["batches"]
+            growth = found if found.share > growth.share else growth
         return growth
 
-    def _grown_from(
-        self, which: int, span_ms: int, references: ReferenceBuckets, sample: Sample, created_ms: int | None
-    ) -> Sample | None:
-        """Return the sample from which growth over a span counts; None if the queue was not monitored that long."""
-        earlier = self._sample_at(which, references, sample)
-        if earlier.at_ms > sample.at_ms - span_ms and created_ms is not None:
+    def _grown_from(self, references: ReferenceBuckets, sample: Sample, created_ms: int | None) -> Sample | None:
+        """Return the sample from which growth counts; None if the queue was not monitored for ``growing_ms``."""
+        from_ms = sample.at_ms - self._thresholds.growing_ms
+        earlier = self._sample_at(2, references, sample)
+        if earlier.at_ms > from_ms and created_ms is not None:
             earlier = Sample(created_ms, 0, 0, 0, 0)
-        return earlier if earlier.at_ms <= sample.at_ms - span_ms else None
+        return earlier if earlier.at_ms <= from_ms else None
 
-    def _growth_since(self, earlier: Sample, sample: Sample, measured: dict[int, Growth]) -> Growth:
-        """Return the growth since an earlier sample, which is kept in ``measured``."""
-        growth = measured.get(earlier.at_ms)
-        if growth is None:
-            growth = measured[earlier.at_ms] = self._measured_growth(earlier, sample)
-        return growth
-
-    def _measured_growth(self, earlier: Sample, sample: Sample) -> Growth:
+    def _steady_growth(self, earlier: Sample, sample: Sample) -> Growth:
+        """Return the growth since an earlier sample."""
         # Before the first sample, buckets may hold those of another queue of that name.
         after_ms = max(earlier.at_ms, (self._first or sample).at_ms - 1)
         samples = [earlier, *self.series.between(after_ms, sample.at_ms), sample]
+        backlog = [self._backlog_since(earlier, each) for each in samples]
         times_ms = [each.at_ms for each in samples]
-        counts = [self._backlog_since(earlier, each) for each in samples]
-        arrived = sample.totalsent - earlier.totalsent
-        share = self._thresholds.growth(times_ms, counts, arrived)
+        share = self._thresholds.growth(times_ms, backlog, sample.totalsent - earlier.totalsent)
+        return self._growth_between(share, samples, backlog)
+
+    def _batch_growth(self, sample: Sample) -> Growth:
+        """Return the growth of batches, of the buckets since monitoring began."""
+        series, from_ms = self.series, self._known_from_ms(sample)
+        first = bisect_left(series.times_ms, from_ms)
+        times_ms = series.times_ms[first:]
+        if not times_ms:
+            return NO_GROWTH
+        columns = series.counters[COUNTERS * first :]
+        depths, sent = columns[int(self._has_delay) :: COUNTERS], columns[2::COUNTERS]
+        # Fast path: the depths of most queues tell that they do not grow.
+        share, _ = self._thresholds.growth_in_batches(times_ms, depths, sent)
+        if not share and Verdict.GROWING not in self._troubles.episodes:
+            return NO_GROWTH
+        samples = series.between(from_ms - 1, sample.at_ms + 1)
+        if not samples:
+            return NO_GROWTH
+        backlog = [self._backlog_since(samples[0], each) for each in samples]
+        times_ms, totals = [each.at_ms for each in samples], [each.totalsent for each in samples]
+        share, start = self._thresholds.growth_in_batches(times_ms, backlog, totals)
+        return self._growth_between(share, samples[start:], backlog[start:])
+
+    def _growth_between(self, share: float, samples: Sequence[Sample], backlog: Sequence[float]) -> Growth:
+        """Return a growth over some samples, with their backlog, and between which of them it was."""
         known = self._troubles.episodes.get(Verdict.GROWING)
         if share < 1 and known is None:
             # Fast path: most queues that grow for some seconds go on to shrink.
             return Growth(share)
         # The last one of the lowest, and the first one of the highest since the growth began.
-        last = len(counts) - 1
-        lowest = last - counts[::-1].index(min(counts))
+        lowest = last_index(backlog, min(backlog))
         # All are before it if the clock of a server was set back.
-        begin = min(last, lowest if known is None else bisect_left(times_ms, known.since_ms))
-        highest = counts.index(max(counts[begin:]), begin)
-        return Growth(share, times_ms[lowest], samples[lowest].depth, times_ms[highest])
+        begin = lowest if known is None else bisect_left(samples, known.since_ms, key=lambda one: one.at_ms)
+        begin = min(len(backlog) - 1, begin)
+        highest = backlog.index(max(backlog[begin:]), begin)
+        return Growth(share, samples[lowest].at_ms, samples[lowest].depth, samples[highest].at_ms)
 
     def _backlog(self, sample: Sample) -> int:
         return sample.ready if self._has_delay else sample.depth

@@ -6,11 +6,11 @@ tenths), so that a queue at a threshold does not flap. Until then the verdict st
 condition stopped holding. Only ``broken`` ends without this delay.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from math import sqrt
-from operator import sub
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,8 +43,12 @@ _SEEN_LEAST_MS = 1_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
-# A queue that falls by this share of what it gains is filled or emptied in batches.
+# So many batches, one after the other, have to leave more behind.
+_BATCHES = 4
+# A batch has been worked off if the queue has risen again by this share of how far it had fallen.
 _BATCH_SHARE = 0.25
+# Fewer samples between two batches do not tell how low the queue was.
+_BATCH_SAMPLES_MIN = 8
 
 
 # Thresholds that are no durations, in words.
@@ -85,35 +89,98 @@ class Thresholds:
         return self.growing_messages / max(1, self.growing_ms) * 1000
 
     def growth(self, times_ms: Sequence[int], depths: Sequence[float], arrived: int) -> float:
-        """Return the growth of a queue over some samples, relative to the threshold: 1.0 is growing.
+        """Return the growth of a queue over samples of ``growing_ms``, relative to the threshold: 1.0 is growing.
 
-        The samples span ``growing_ms``, or twice as long. ``arrived`` counts what was sent meanwhile; for lists, which
-        do not count arrivals, it is 0.
+        ``arrived`` counts what was sent meanwhile; for lists, which do not count arrivals, it is 0.
 
-        What counts is the lowest depth of each third of the samples: in a queue that is filled or emptied in batches,
-        the depth rises and falls, but its lowest values stay. Each must exceed the one before, and the last one by half
-        of the average or more, because one burst is no growth.
-
-        A third of ``growing_ms`` may be shorter than the time between two batches. So over this span, the last third
-        must be above all of the first; and twice as long is looked at for queues that have fallen in between.
+        What counts is the lowest depth of each third of the samples. Each must exceed the one before, and the last one
+        by half of the average or more, because one burst is no growth. As a third may be shorter than the time between
+        two batches, the last third must be above all of the first.
         """
         third = len(depths) // 3
         if not third:
             return 0.0
+        starts_ms = times_ms[0], times_ms[third], times_ms[2 * third]
         lows = min(depths[:third]), min(depths[third : 2 * third]), min(depths[2 * third :])
-        start_ms, middle_ms, last_ms = times_ms[0], times_ms[third], times_ms[2 * third]
-        gained, gained_last = lows[2] - lows[0], lows[2] - lows[1]
-        if not 0 < gained_last < gained or 2 * gained_last * (last_ms - start_ms) < gained * (last_ms - middle_ms):
+        return self._growth_of(starts_ms, lows, times_ms[-1], arrived) if lows[2] > max(depths[:third]) else 0.0
+
+    def growth_in_batches(
+        self, times_ms: Sequence[int], depths: Sequence[float], sent: Sequence[float]
+    ) -> tuple[float, int]:
+        """Return the growth of a queue that is filled or emptied in batches, as ``growth`` does, and where it begins.
+
+        The samples are those of up to an hour, and ``sent`` counts all that had been sent at each. Spans of several
+        lengths are looked at, in ``_BATCHES`` parts. If each part has a batch, the lowest depth of the part is what
+        that left behind. These must rise from part to part.
+        """
+        found, lowest = (0.0, 0), min(depths)
+        for part_ms in self._parts_ms(times_ms[-1] - times_ms[0]):
+            recent = depths[bisect_left(times_ms, times_ms[-1] - part_ms) :]
+            if min(recent) - lowest < _CLEAR_SHARE * self._needed(part_ms * (_BATCHES - 1), 0):
+                # Most queues are nearly as low as ever. Over a longer span they are as low, and would need more.
+                break
+            if len(recent) >= _BATCH_SAMPLES_MIN:
+                found = max(found, self._growth_in_parts(part_ms, times_ms, depths, sent, recent))
+            if found[0] >= 1:
+                break
+        return found
+
+    def _parts_ms(self, known_ms: int) -> Iterator[int]:
+        # One part more, because the last batch may not count yet.
+        shortest_ms, longest_ms = 2 * self.growing_ms // 3, known_ms // (_BATCHES + 1)
+        part_ms = shortest_ms
+        while part_ms < longest_ms:
+            yield part_ms
+            part_ms += 1 + part_ms // 2
+        if shortest_ms <= longest_ms:
+            yield longest_ms
+
+    def _growth_in_parts(
+        self,
+        part_ms: int,
+        times_ms: Sequence[int],
+        depths: Sequence[float],
+        sent: Sequence[float],
+        recent: Sequence[float],
+    ) -> tuple[float, int]:
+        """Return what ``growth_in_batches`` does for one span; ``recent`` are the depths of its last part."""
+        now, end = min(recent), len(depths) - 1
+        at = last_index(recent, now)
+        highest = max(recent[: at + 1])
+        if max(recent[at:]) - now < _BATCH_SHARE * (highest - now):
+            # A batch is being worked off: it leaves less behind than this, so it counts only if that is little.
+            end -= len(recent) - 1 - last_index(recent[: at + 1], highest)
+        starts = [bisect_left(times_ms, times_ms[end] - parts * part_ms) for parts in range(_BATCHES, 0, -1)]
+        if any(one >= other for one, other in pairwise([*starts, end])):
+            # This computer slept.
+            return 0.0, 0
+        lows = [min(depths[one:other]) for one, other in pairwise([*starts, end + 1])]
+        last = starts[-1]
+        at = last + last_index(depths[last : end + 1], lows[-1])
+        rise = max(depths[at : end + 1]) - lows[-1]
+        # A low depth within a rise is not what a batch left behind.
+        while at > starts[-2] and depths[at - 1] < depths[at]:
+            at -= 1
+        lows[-1] = min(depths[at], now)
+        if 2 * rise * (_BATCHES - 1) < lows[-1] - lows[0]:
+            # The last batch came long ago.
+            return 0.0, 0
+        arrived = int(sent[end] - sent[starts[0]])
+        return self._growth_of([times_ms[each] for each in starts], lows, times_ms[end], arrived), starts[0]
+
+    def _growth_of(self, starts_ms: Sequence[int], lows: Sequence[float], end_ms: int, arrived: int) -> float:
+        """Return the growth from the lowest depths of the parts of a span, which begin at these times."""
+        gained, gained_last = lows[-1] - lows[0], lows[-1] - lows[-2]
+        lasts_ms, last_ms = starts_ms[-1] - starts_ms[0], starts_ms[-1] - starts_ms[-2]
+        if any(one >= other for one, other in pairwise(lows)) or 2 * gained_last * lasts_ms < gained * last_ms:
             return 0.0
-        span_ms = times_ms[-1] - start_ms
-        if span_ms < 2 * self.growing_ms:
-            counts = lows[2] > max(depths[:third])
-        else:
-            counts = _largest_fall(depths[: 2 * third]) >= _BATCH_SHARE * gained
-        if not counts:
-            return 0.0
-        needed = max(self.growing_messages * span_ms / self.growing_ms, self.growing_share * arrived)
-        return gained * span_ms / (last_ms - start_ms) / needed if needed else 1.0
+        span_ms = end_ms - starts_ms[0]
+        needed = self._needed(span_ms, arrived)
+        return gained * span_ms / lasts_ms / needed if needed else 1.0
+
+    def _needed(self, span_ms: int, arrived: float) -> float:
+        """Return by how much a queue that is growing grows at least over a span."""
+        return max(self.growing_messages * span_ms / self.growing_ms, self.growing_share * arrived)
 
     def changed(self, *names: str, only_higher: bool = False, in_words: bool = False) -> str:
         """Return the thresholds that differ from the defaults, named as in configuration files: stalled 30 s, aged 1 h.
@@ -134,9 +201,9 @@ class Thresholds:
         return ", ".join(parts)
 
 
-def _largest_fall(depths: Sequence[float]) -> float:
-    """Return by how much a queue fell at most from one depth to a later one."""
-    return max(map(sub, accumulate(depths, max), depths), default=0.0)
+def last_index(values: Sequence[float], value: float) -> int:
+    """Return where a value is in some for the last time."""
+    return len(values) - 1 - values[::-1].index(value)
 
 
 class Growth(NamedTuple):
