@@ -196,7 +196,7 @@ def _refusal(error: TriageError, service: ChangeService, queue: str | None) -> s
     why = str(error)
     if queue is not None and kind_of(service.ns).has_namespaces and isinstance(cause, RsmqError):
         if cause.code == "queueNotFound":
-            why = no_queue_words(f"namespace {service.ns}", queue)
+            why = no_queue_words(f"namespace {printable_name(service.ns)}", queue)
         elif cause.item == "qname":
             why += name_hint(queue)
     return f"{where}: {why}".removeprefix(": ")

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, HUB_VARIABLE, zone_for
 from rsmq_tui.cli.output import has_screen
 from rsmq_tui.cli.parsing import Options
@@ -36,7 +37,7 @@ _SEAL_S = 10.0
 
 
 def run(options: Options) -> int:
-    """Open the dashboard; raises ``UsageError`` for an invalid address."""
+    """Open the dashboard; raises ``UsageError`` for an invalid address, or without a terminal."""
     alerts = None if options.no_alerts else partial(_alerts, options)
     return open_dashboard(options, profiles_of(options), alerts=alerts)
 
@@ -58,9 +59,7 @@ def open_dashboard(
     kept = None if folder is not None or options.no_memory else state_folder()
     servers = _servers(profiles, folder, kept and kept / "memory")
     if not has_screen():
-        words = "the dashboard needs a terminal; --plain prints it as lines, and `rsmq-tui snapshot` as JSON"
-        print(f"rsmq-tui: {words}", file=sys.stderr)
-        return 2
+        raise UsageError("the dashboard needs a terminal; --plain prints it as lines, and `rsmq-tui snapshot` as JSON")
     with _recording(options.record) as recording:
         analysis = _analysis_at(options.analysis)
         app = RsmqApp(

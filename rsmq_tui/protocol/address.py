@@ -29,7 +29,7 @@ def check_url(url: str) -> str:
         # Python's message quotes what it parsed as the port: the start of a password that contains a #.
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0") from None
     if not url.startswith(tuple(f"{scheme}://" for scheme in _SCHEMES)):
-        raise ValueError(f"not a Redis URL: it must start with {', '.join(f'{scheme}://' for scheme in _SCHEMES)}")
+        raise ValueError(f"not a Redis URL: it must start with {' or '.join(f'{scheme}://' for scheme in _SCHEMES)}")
     # An unescaped # or ? in a password ends the part of the URL that may hold it.
     if parts.fragment or ("@" in parts.query and "=" not in parts.query):
         raise ValueError(f"not a Redis URL: {_UNREADABLE}; write redis://host:6379/0")

@@ -102,10 +102,10 @@ async def preview_several(requests: Sequence[PreviewRequest], on_progress: ScanC
     """Return the previews of several changes as one; that of a single change is returned as it is.
 
     Queues in which nothing would be changed are left out. If none can be changed, the first refusal is raised, a
-    ``TriageError``.
+    ``TriageError`` that names its queue.
     """
     if len(requests) == 1:
-        return await requests[0].ask(on_progress)
+        return await _asked(requests[0], on_progress)
     found: list[tuple[ChangeService, Preview]] = []
     refusals: list[TriageError] = []
     before = ScanProgress(0, 0, 0)
@@ -119,11 +119,9 @@ async def preview_several(requests: Sequence[PreviewRequest], on_progress: ScanC
                 on_progress(last)
 
             try:
-                found.append((request.service, await request.ask(add)))
+                found.append((request.service, await _asked(request, add)))
             except TriageError as error:
-                refusal = TriageError(f"{printable(request.queue, _NAME_MAX)}: {error}")
-                refusal.__cause__ = error.__cause__
-                refusals.append(refusal)
+                refusals.append(error)
             before = last
         _check_room(found)
     except BaseException:
@@ -133,6 +131,14 @@ async def preview_several(requests: Sequence[PreviewRequest], on_progress: ScanC
     if refusals and not found:
         raise refusals[0]
     return _as_one(found, refusals)
+
+
+async def _asked(request: PreviewRequest, on_progress: ScanCallback) -> Preview:
+    """Return the preview of a change; a refusal names its queue."""
+    try:
+        return await request.ask(on_progress)
+    except TriageError as error:
+        raise TriageError(f"{printable(request.queue, _NAME_MAX)}: {error}") from error.__cause__
 
 
 def _check_room(found: Sequence[tuple[ChangeService, Preview]]) -> None:

@@ -112,6 +112,12 @@ def test_a_tour_has_a_screen_and_a_scenario_of_its_own_and_changes_queues(argume
     assert "--tour has its own scenario" in done.stderr
 
 
+def test_without_a_terminal_nothing_is_started() -> None:
+    done = call("demo")
+    words = "the dashboard needs a terminal; --plain prints it as lines, and --headless runs without it"
+    assert (done.returncode, done.stderr) == (2, f"rsmq-tui: {words}\n")
+
+
 def test_a_tour_begins_with_its_first_step(tmp_path: Path) -> None:
     with Terminal("demo", "--tour", settings=tmp_path, size=(80, 24)) as terminal:
         terminal.wait_for("Tour 1 of 10", "orders-dlq", "ctrl+n skips")

@@ -132,4 +132,6 @@ def test_list_of_nothing_says_what_next(command: Command, client: Redis, termina
     assert said() == "to see its Redis Lists as queues: rsmq-tui --lists 'mail'\n"
     Rsmq(client).create_queue("orders")
     assert said() == "other namespaces (--ns): rsmq\n"
+    unnamed = command("--ns", "", "queues", "list", terminal=terminal).err
+    assert unnamed.startswith("rsmq-tui: no queues in namespace (no name) on ")
     assert command("queues", "list", terminal=terminal).err == ""

@@ -200,3 +200,9 @@ def test_what_is_for_one_queue_refuses_a_pattern(command: Command, arguments: tu
     done = command("messages", *arguments)
     assert done.status == 2
     assert why in done.err
+
+
+def test_the_only_queue_that_matches_is_named_if_it_is_refused(command: Command) -> None:
+    done = command("messages", "delete", "wron*", "--all")
+    assert (done.status, done.out) == (2, b"")
+    assert done.err.endswith("/0: wrong: A key of this queue holds another type of value\n")

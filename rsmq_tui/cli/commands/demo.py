@@ -16,7 +16,7 @@ from rsmq_tui.cli.demo.control import DemoControls
 from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import namespace, read_only, screen
-from rsmq_tui.cli.output import print_table
+from rsmq_tui.cli.output import has_screen, print_table
 from rsmq_tui.cli.parsing import Command, Options, at_least, option
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.monitor import Thresholds
@@ -67,6 +67,8 @@ def command(options: Options) -> int:
     if options.lists_scenarios:
         print_table(("SCENARIO", "WHAT"), [(name, each.sentence) for name, each in DEMO_SCENARIOS.items()])
         return 0
+    if not (options.headless or options.plain or has_screen()):
+        raise UsageError("the dashboard needs a terminal; --plain prints it as lines, and --headless runs without it")
     if options.joined is not None:
         return _open(Address(options.joined), options, Path(options.folder))
     if not options.headless:

@@ -177,7 +177,7 @@ def print_attributes(options: Options, fields: dict[str, Any]) -> None:
         if name in ("created", "modified") and value is not None:
             text = clock(value * 1000, date=True).removesuffix(".000")
         else:
-            text = UNKNOWN if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+            text = UNKNOWN if value is None else f"{value:.12g} s" if isinstance(value, float) else str(value)
         print_words(f"{name:<11}{text}")
 
 

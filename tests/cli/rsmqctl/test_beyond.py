@@ -219,7 +219,7 @@ def test_words_for_people(ctl: Ctl, rsmq: Rsmq, queue: str) -> None:
     received = ctl("--output", "text", "message", "receive", "-n", queue).out
 
     assert ctl("--output", "text", "queue", "list").out == "orders\n"
-    assert described.splitlines()[0].split() == ["vt", "3600"]
+    assert described.splitlines()[0].split() == ["vt", "3600", "s"]
     assert [line.split()[0] for line in described.splitlines()] == list(
         json.loads(ctl("queue", "describe", "-n", queue).out)
     )

@@ -1,6 +1,5 @@
 """`rsmq-tui history`: the history screen alone, without a server; and `rsmq-tui history compact`."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +94,7 @@ def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
     analysis = AnalysisLocation(_folder_of(options), options.history)
     if not has_screen():
-        print("rsmq-tui: the history screen needs a terminal; `rsmq-tui report` writes a file", file=sys.stderr)
-        return 2
+        raise UsageError("the history screen needs a terminal; `rsmq-tui report` writes a file")
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
 
     app = RsmqApp(
