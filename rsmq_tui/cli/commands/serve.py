@@ -209,7 +209,7 @@ def _content(options: Options) -> Iterator[_Content]:
             sources=_sources(profiles, memory),
         )
         return
-    inner = _inner(options, what)
+    inner = _inner(what)
     _module(what[0]).refuse(inner)
     if what[0] != "demo":
         yield _Content(_arguments(options), what)
@@ -226,7 +226,7 @@ def _content(options: Options) -> Iterator[_Content]:
         yield _Content(_arguments(options), (*what, *joined), sources=sources)
 
 
-def _inner(options: Options, what: Sequence[str]) -> Options:
+def _inner(what: Sequence[str]) -> Options:
     """Return the options of the command that pages run; raises ``UsageError`` and those of click."""
     name, *words = what
     if name not in _MODULES:
