@@ -142,6 +142,14 @@ def test_every_command_has_its_own_key_if_that_is_free(name: str) -> None:
     assert (len(keymap.overrides) > 0) is (name not in FIXED)
 
 
+def test_the_names_in_configuration_files_stay() -> None:
+    names = (
+        "help palette pause refresh time filter sort reverse send delete undo redrive purge set export audit journal"
+    )
+    more = "known mark_all release hide move edit copy_to copy_body copy_id life decoded pane search events quit submit"
+    assert {*names.split(), *more.split(), "app.back", "table.down", "queue.mark", "replay.mark"} <= COMMANDS.keys()
+
+
 def test_what_is_available_together_is_known() -> None:
     together = [set(groups) for groups in _TOGETHER]
     for screen in _screens(DashboardScreen):
