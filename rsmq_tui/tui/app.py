@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import AnalysisLocation
+    from rsmq_tui.tui.history.usual import UsualValues
     from rsmq_tui.tui.replay.session import ReplaySession
 
     StartAlerts = Callable[[Callable[[str], None], Callable[[Snapshot], set[str]]], AlertRunner | None]
@@ -96,6 +97,8 @@ _ALERTS_END_S = 2.0
 _START_S = 3.0
 # The collector runs when there are this many more objects than after its last run.
 _YOUNG_OBJECTS_MAX = 20_000
+# How often it is checked whether an hour has begun, or the analysis has a new run.
+_USUAL_S = 60.0
 # How often the file of the current theme is checked.
 _THEME_LOOK_S = 1.0
 # How long after a screen was closed, or the theme was changed, what is left of them is collected: with many queues
@@ -123,6 +126,12 @@ SCREEN_CACHES = tuple(cached for holder in _HOLDERS for cached in _caches_of(hol
 
 
 _GUARD = OutputGuard()
+
+
+def _usual_values(location: "AnalysisLocation") -> "UsualValues":
+    from rsmq_tui.tui.history.usual import UsualValues  # noqa: PLC0415 - only with an analysis
+
+    return UsualValues(location.analysis)
 
 
 class RsmqApp(App[None]):
@@ -211,6 +220,7 @@ class RsmqApp(App[None]):
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
         self._alert_problems: Mapping[str, str] = {}
+        self._usual_problems: Mapping[str, str] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._is_gc_disabled = False
@@ -712,6 +722,23 @@ class RsmqApp(App[None]):
                     loop.call_soon_threadsafe(driver.write, text)
 
             self._alerts = await asyncio.to_thread(self._start_alerts, write, self._muted)
+        if self.dashboard.analysis is not None:
+            # Its packages would delay the first numbers.
+            self.dashboard.usual = await asyncio.to_thread(_usual_values, self.dashboard.analysis)
+            self.set_interval(_USUAL_S, self._read_usual)
+            self._read_usual()
+
+    @work(group="usual", exclusive=True)
+    async def _read_usual(self) -> None:
+        dashboard = self.dashboard
+        usual, snapshot = dashboard.usual, dashboard.snapshot
+        if usual is None or snapshot is None or dashboard.replay is not None:
+            return
+        if await asyncio.to_thread(usual.read, snapshot.at_ms):
+            for screen in self._screens:
+                screen.refresh_words()
+        problems = {"What is usual": usual.problem} if usual.problem else {}
+        self._usual_problems = self._tell_problems(problems, self._usual_problems)
 
     def _muted(self, snapshot: Snapshot) -> set[str]:
         events = self.dashboard.events

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import AnalysisLocation
+    from rsmq_tui.tui.history.usual import UsualValues
     from rsmq_tui.tui.replay.session import ReplaySession
     from rsmq_tui.tui.widgets.tour import Tour
 
@@ -144,6 +145,8 @@ class Dashboard:
         # None until its packages are imported, after the first numbers are shown, and if no events are recorded.
         self.events: EventRecorder | None = None
         self.analysis = analysis
+        # None until its packages are imported, and without an analysis.
+        self.usual: UsualValues | None = None
         self.clock = clock
         self._zone = zone
         self.preferences = Preferences(choices, self._keep_choices)
@@ -161,6 +164,12 @@ class Dashboard:
     def keymap(self) -> Keymap:
         """The user's keys."""
         return keymap_of(self._app)
+
+    def usual_words(self, part: Snapshot, queue: str) -> str:
+        """Return what is usual for a live queue at this hour of the week; empty if no analysis knows it."""
+        if self.usual is None or self.replay is not None:
+            return ""
+        return self.usual.words(part.server, part.ns, queue)
 
     @property
     def window_ms(self) -> int:

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from rsmq_tui.monitor import Connection, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
+from rsmq_tui.tui.history.loading import AnalysisLocation
 from rsmq_tui.tui.overview.servers import WatchedServer
 from tests.tui.reading import app_of, source_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -60,6 +61,7 @@ async def opened(
     choices: Path | None = None,
     zone: tzinfo | None = None,
     keys: Mapping[str, Sequence[str]] | None = None,
+    analysis: AnalysisLocation | None = None,
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes."""
     app = RsmqApp(
@@ -71,6 +73,7 @@ async def opened(
         choices=choices,
         zone=zone,
         keys=keys,
+        analysis=analysis,
     )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:

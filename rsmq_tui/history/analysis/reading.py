@@ -36,6 +36,7 @@ from rsmq_tui.history.analysis.values import (
     QueueFacts,
     QueueRef,
     TimeRange,
+    UsualRange,
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
@@ -333,6 +334,13 @@ def _usual_samples(table: pa.Table) -> float:
 
 # A band this many robust standard deviations wide holds what is usual; the factor makes one of a MAD.
 _USUAL = 3 * 1.4826
+
+
+def _usual_range(row: Mapping[str, Any]) -> UsualRange:
+    middle, width = row["median"], _USUAL * (row["mad"] or 0.0)
+    return UsualRange(max(0.0, middle - width), middle, middle + width)
+
+
 # Older tables, without a zone, have one hour of each week.
 _HOURS_MIN_IN_UTC = 3
 
@@ -474,21 +482,31 @@ class Analysis(Tables):
 
     def band(self, queue: QueueRef, metric: str, span: TimeRange) -> Band:
         """Return the usual values of a metric of a queue for each hour of a range, as of the end of the history."""
-        rows = [
-            row
-            for row in self._rows(schema.BASELINE, pc.field("metric") == metric, (queue,))
-            if row["median"] is not None
-            and (row["hours"] or 0) >= (schema.USUAL_HOURS_MIN if row["zone"] else _HOURS_MIN_IN_UTC)
-        ]
-        usual = {row["hour_of_week"]: (row["median"], row["mad"] or 0.0) for row in rows}
+        rows = [*self._usual_rows(pc.field("metric") == metric, (queue,))]
+        usual = {row["hour_of_week"]: _usual_range(row) for row in rows}
         zone = _zone(rows[0]["zone"] if rows else None)
-        points = []
         first_ms = max(span.from_ms, span.to_ms - _MOST_HOURS * HOUR_MS) // HOUR_MS * HOUR_MS
-        for at_ms in range(first_ms, span.to_ms + 1, HOUR_MS) if usual else ():
-            if (known := usual.get(hour_of_week(_on_clocks(at_ms, zone)))) is not None:
-                middle, width = known[0], _USUAL * known[1]
-                points.append((at_ms, max(0.0, middle - width), middle, middle + width))
-        return Band(metric, tuple(points))
+        hours = range(first_ms, span.to_ms + 1, HOUR_MS) if usual else ()
+        known = ((at_ms, usual.get(hour_of_week(_on_clocks(at_ms, zone)))) for at_ms in hours)
+        return Band(metric, tuple((at_ms, *values) for at_ms, values in known if values is not None))
+
+    def usual(self, at_ms: int, *metrics: str) -> dict[QueueRef, dict[str, UsualRange]]:
+        """Return the usual values of these metrics of all queues, at the hour of the week of a time."""
+        hour = pc.field("hour_of_week")
+        found: dict[QueueRef, dict[str, UsualRange]] = {}
+        for name in self.read(schema.BASELINE, ("zone",)).column("zone").unique().to_pylist():
+            zone = pc.field("zone").is_null() if name is None else pc.field("zone") == name
+            wanted = zone & (hour == hour_of_week(_on_clocks(at_ms, _zone(name)))) & pc.field("metric").isin(metrics)
+            for row in self._usual_rows(wanted):
+                found.setdefault(_ref(row), {})[row["metric"]] = _usual_range(row)
+        return found
+
+    def _usual_rows(self, wanted: pc.Expression, queues: Chosen = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the baseline that know enough hours."""
+        for row in self._rows(schema.BASELINE, wanted, queues):
+            least = schema.USUAL_HOURS_MIN if row["zone"] else _HOURS_MIN_IN_UTC
+            if row["median"] is not None and (row["hours"] or 0) >= least:
+                yield row
 
     def _refs(self, queues: Chosen) -> Sequence[QueueRef]:
         return [facts.ref for facts in self.queues()] if queues is None else tuple(queues)

@@ -155,6 +155,14 @@ class Line:
         return max(known, key=lambda point: (point[1], -point[0]), default=None)
 
 
+class UsualRange(NamedTuple):
+    """The values of a metric that are usual at an hour of the week, and their median."""
+
+    low: float
+    median: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class Band:
     """The usual values of a metric by hour: (start of the hour, low, median, high)."""

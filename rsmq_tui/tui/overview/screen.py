@@ -524,6 +524,8 @@ class OverviewScreen(DashboardScreen):
         pieces.append((words, "muted" if is_stale else ""))
         if back := returned(queue, part.trend):
             pieces.append((f"; {back}", "muted" if is_stale else "strong"))
+        if usual := self.dashboard.usual_words(part, queue.name):
+            pieces.append((f" · {usual}", "muted"))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
         pieces += known_pieces(known)
