@@ -324,7 +324,8 @@ class Preview:
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The lines of the preview, as (label, text)."""
         action = self.action
-        rows = [("in" if not isinstance(action, actions.MessageAction) else "from", f"{action.queue} on {self.where}")]
+        leaves = action.takes_away or action.moves_away or action.to is not None
+        rows = [("from" if leaves else "in", f"{action.queue} on {self.where}")]
         if action.to is not None:
             rows.append(("to", action.to))
         rows.append(("that", self.what))

@@ -23,8 +23,8 @@ from rsmq_tui.triage.service import ChangeService
 # How many queues a preview and a report name.
 QUEUES_NAMED = 20
 _NAME_MAX = 60
-# The labels of the lines of a preview that name its queue, and of those that are about its messages alone.
-_FROM, _OF_EACH = "from", ("in", "from", "does", "body", "bodies", "", "now")
+# The labels of the lines of a preview that are about its queue, or about its messages alone.
+_OF_EACH = ("in", "from", "does", "body", "bodies", "", "now")
 
 
 class PreviewRequest(NamedTuple):
@@ -67,10 +67,10 @@ class SeveralPreview(Preview):
         is_clear = len({each.server for each in previews}) == 1 and len(places) == len(kinds)
         # The place of the kind with namespaces names more; the references below say which queues are lists.
         rows = [("on", max(places, key=len))] if is_clear else []
-        rows += [(_FROM, _sum_of(each, names_place=not is_clear)) for each in previews[:QUEUES_NAMED]]
+        rows += [(each.rows[0][0], _sum_of(each, names_place=not is_clear)) for each in previews[:QUEUES_NAMED]]
         if len(previews) > QUEUES_NAMED:
             rest = sum(each.count for each in previews[QUEUES_NAMED:])
-            rows.append((_FROM, f"{plural(len(previews) - QUEUES_NAMED, 'more queue')}: {rest:,}"))
+            rows.append((rows[-1][0], f"{plural(len(previews) - QUEUES_NAMED, 'more queue')}: {rest:,}"))
         common = set(previews[0].rows).intersection(*(each.rows for each in previews)) if previews else set()
         rows += [row for row in previews[0].rows if row in common and row[0] not in _OF_EACH] if previews else []
         return (*rows, *self._bodies())

@@ -9,6 +9,7 @@ from rsmq_tui.cli.commands import messages, queues
 from rsmq_tui.protocol.kinds import KINDS
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import Action, UnknownAction, action_named
+from rsmq_tui.triage.scope import Preview
 
 GROUPS = {"messages": messages.command, "queues": queues.command}
 
@@ -40,6 +41,19 @@ def test_the_command_of_an_action_has_the_options_of_its_fields(action: type[Act
         known = {option for param in GROUPS[group].commands[name].params for option in param.opts}
         assert {option for _, option in action.options} <= known
         assert ("--filter" in known) is action.is_scoped
+
+
+@pytest.mark.parametrize(
+    ("action", "label"),
+    [
+        (actions.Hide(queue="a", seconds=5), "in"), (actions.Release(queue="a"), "in"),
+        (actions.Send(queue="a", bodies=(b"x",)), "in"), (actions.Delete(queue="a"), "from"),
+        (actions.Purge(queue="a"), "from"), (actions.Move(queue="a", target="b"), "from"),
+        (actions.Copy(queue="a", target="b"), "from"), (actions.Redrive(queue="a"), "from"),
+    ],
+)  # fmt: skip
+def test_a_preview_says_in_which_queue_messages_stay_and_from_which_they_go(action: Action, label: str) -> None:
+    assert Preview(action, "all", "redis://a", "rsmq", "", 0, 1).rows[0][0] == label
 
 
 def test_what_screens_offer_has_a_name() -> None:
