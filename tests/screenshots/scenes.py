@@ -255,8 +255,9 @@ async def _follow_tour(pilot: Pilot[None], done: int) -> None:
 
 async def _at_rest(pilot: Pilot[None], clock: FakeClock) -> str:
     """Return the picture of the screen once nothing is to come."""
-    # The pane shows the rest of what the cursor is on when it rests.
-    clock.now_s += 0.3
+    # The pane shows the rest of what the cursor is on when it rests. What has none may count by this clock at any time.
+    if pilot.app.screen.query(Pane):
+        clock.now_s += 0.3
     while any(pane.is_waiting for pane in pilot.app.screen.query(Pane)):
         await pilot.pause(0.01)
     # They follow the age twice a second by the clock of the machine, and count it by this one.
