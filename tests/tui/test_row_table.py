@@ -140,3 +140,14 @@ async def test_what_is_said_in_place_of_rows_is_whole_and_keeps_its_indent(sourc
         assert len(said) > 1
         assert " ".join(line.strip() for line in said).endswith(" to search only these queues.")
         assert all(line.startswith("  ") and line[2] != " " for line in said)
+
+
+async def test_no_number_is_cut_off_where_a_name_can_be(source: ScriptedSource) -> None:
+    async with opened(source, size=(30, 24)) as pilot:
+        long = queue_of("mail-of-all-tenants-of-the-shop", ready=12_345)
+        await play(pilot, source, poll_of(source, [long]))
+        head, row = (line.rstrip() for line in lines_of(table_of(pilot))[:2])
+        assert head.endswith(" READY")
+        assert row.endswith(" 12,345")
+        assert " mail" in row
+        assert cell_len(row) <= 30

@@ -20,6 +20,8 @@ R = TypeVar("R")
 C = TypeVar("C")
 # Of a time with its date.
 CLOCK_WIDTH = 11
+# A text that shares a narrow table with numbers keeps this width.
+_TEXT_LEAST = 4
 # What a cell is made of: the id of its column, its width, the token below it, its own tokens, and its text.
 _MadeOf = tuple[str, int, str, str, str]
 
@@ -31,7 +33,8 @@ class Column(Generic[R, C]):
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
     with the highest ``drop`` are left out first, those with the same value together; 0 always stays. Free width goes to
     the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
-    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. ``extra`` columns are
+    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. If even the columns
+    that stay do not fit, the widest text gets less. ``extra`` columns are
     shown only if columns with ``grow`` have all the width that they need, up to a third of the table. Text that does
     not fit is cut off at its end, or in the ``middle``. Titles have room for the mark of the sort order.
     """
@@ -327,6 +330,12 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
             spare -= more
         if not columns[-1].right:
             widths[columns[-1].id] += spare
+        lacking = sum(widths.values()) + len(columns) - 1 - self.size.width
+        texts = [column.id for column in columns if not column.right]
+        if lacking > 0 and texts:
+            # A number whose end is cut off is another number.
+            widest = max(texts, key=lambda id: widths[id])
+            widths[widest] = max(_TEXT_LEAST, widths[widest] - lacking)
         return [(column, widths[column.id]) for column in columns]
 
     def _wanted(self, column: Column[R, C]) -> int:
