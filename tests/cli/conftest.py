@@ -117,8 +117,8 @@ def anywhere(state: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.
 def command(anywhere: Command, redis_url: str) -> Command:
     """Run a command on the test's server."""
 
-    def on_server(*arguments: str, terminal: bool = False) -> Done:
-        return anywhere("-r", redis_url, *arguments, terminal=terminal)
+    def on_server(*arguments: str, **options: Any) -> Done:
+        return anywhere("-r", redis_url, *arguments, **options)
 
     return on_server
 

@@ -106,6 +106,11 @@ def test_list(command: Command, orders: Rsmq, client: Redis) -> None:
     assert broken.endswith("  ␛[2J\\xff")
     assert all(line.isprintable() for line in rest)
     assert len(rest) == 3
+    # Columns are as wide as their values: names of queues are whole in an ordinary terminal.
+    client.sadd("rsmq:QUEUES", "invoices-of-customers")
+    shown = command("queues", "list", terminal=True, columns=80).text.splitlines()
+    assert max(map(len, shown)) <= 80
+    assert any(line.endswith("  invoices-of-customers") for line in shown)
 
 
 def test_list_of_several_namespaces_names_them(anywhere: Command, live_and_dead: Path) -> None:

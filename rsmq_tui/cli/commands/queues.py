@@ -18,6 +18,7 @@ from rsmq_tui.cli.output import (
     fields_json,
     is_terminal,
     print_json,
+    print_table,
     print_words,
     queue_as_json,
     say,
@@ -132,24 +133,17 @@ async def _list(options: Options) -> int:
 
 def _print(snapshots: Sequence[Snapshot]) -> None:
     namespaces = {snapshot.ns for snapshot in snapshots if kind_of(snapshot.ns).has_namespaces}
-    table = TextTable(
-        TextColumn("VERDICT", 8),
-        TextColumn("READY", 11, right=True),
-        TextColumn("HIDDEN", 11, right=True),
-        TextColumn("DEPTH", 11, right=True),
-        TextColumn("WAITING", 7, right=True),
-        TextColumn("VT", 7, right=True),
-        TextColumn("DELAY", 7, right=True),
-        *([TextColumn("NAMESPACE", 12)] if len(namespaces) > 1 else []),
-        TextColumn("QUEUE", 0),
-    )
+    titles = ("VERDICT", "READY", "HIDDEN", "DEPTH", "WAITING", "VT", "DELAY")
+    rows = []
     queues = [(queue, snapshot) for snapshot in snapshots for queue in snapshot.queues]
     for queue, snapshot in sorted(queues, key=lambda pair: pair[0].trouble()):
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
         times = duration(queue.waiting_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
         name = printable_name(queue.name)
-        names = (snapshot.ns, name) if len(namespaces) > 1 else (name,)
-        table.print(queue.verdict, *counts, *times, *names)
+        names = (printable_name(snapshot.ns), name) if len(namespaces) > 1 else (name,)
+        rows.append((queue.verdict.value, *counts, *times, *names))
+    place = ("NAMESPACE",) if len(namespaces) > 1 else ()
+    print_table((*titles, *place, "QUEUE"), rows, right=range(1, len(titles)))
 
 
 _WHO_NOTES = f"""\
