@@ -17,7 +17,7 @@ from rsmq_tui.cli.queue_names import QueueArgument, queue_of, queues_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.monitor.filters.language import is_pattern
-from rsmq_tui.monitor.text import clock, plural, printable, printable_name
+from rsmq_tui.monitor.text import clock, plural, printable, printable_name, printable_ns
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
@@ -196,7 +196,7 @@ def _refusal(error: TriageError, service: ChangeService, queue: str | None) -> s
     why = str(error)
     if queue is not None and kind_of(service.ns).has_namespaces and isinstance(cause, RsmqError):
         if cause.code == "queueNotFound":
-            why = no_queue_words(f"namespace {printable_name(service.ns)}", queue)
+            why = no_queue_words(f"namespace {printable_ns(service.ns)}", queue)
         elif cause.item == "qname":
             why += name_hint(queue)
     return f"{where}: {why}".removeprefix(": ")

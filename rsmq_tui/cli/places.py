@@ -16,7 +16,7 @@ from rsmq_tui.files import sqlite_version, state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.monitor.poller import Polling
-from rsmq_tui.monitor.text import count, lists_hint, plural, printable, printable_name
+from rsmq_tui.monitor.text import count, lists_hint, plural, printable, printable_name, printable_ns
 from rsmq_tui.profiles import Profile
 from rsmq_tui.protocol import SERVER_ERRORS, PageRequest, RsmqReader, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
@@ -210,7 +210,7 @@ class _RsmqPlace(KindPlace):
 
     @property
     def title(self) -> str:
-        return f"namespace {printable_name(self.ns)}"
+        return f"namespace {printable_ns(self.ns)}"
 
     def poller(self, name: str = "", memory: Path | None = None) -> RsmqPoller:
         reader, profile = reader_of(self.profile, self.ns), self.profile
@@ -477,7 +477,7 @@ def say_nothing_found(snapshots: Sequence[Snapshot]) -> None:
         others = dict.fromkeys(ns for part in empty for ns in part.namespaces or () if ns not in names)
         hint = f"other namespaces (--ns): {', '.join(list(others)[:_HINTS_MAX])}" if others else ""
         hint = hint or lists_hint(empty[0].lists) or "rsmq-tui queues create creates one"
-        say(f"no queues in namespace {' or '.join(map(printable_name, names))} on {empty[0].server}; {hint}")
+        say(f"no queues in namespace {' or '.join(map(printable_ns, names))} on {empty[0].server}; {hint}")
 
 
 def words_of(places: Sequence[KindPlace]) -> str:

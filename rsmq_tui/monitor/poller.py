@@ -28,6 +28,7 @@ from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import (
     SERVER_ERRORS,
+    Failure,
     Index,
     Namespaces,
     PageRequest,
@@ -64,6 +65,10 @@ def retry_delay_s(failures: int, first_s: float, most_s: float) -> float:
 
 class Feed(Protocol):
     """The snapshots of the same place from another process, which polls it for several sessions."""
+
+    @property
+    def end(self) -> Failure:
+        """Why there are no more snapshots, after the last one."""
 
     def snapshots(self) -> AsyncIterator[Snapshot]:
         """Yield one snapshot after another, until the other process has ended."""
@@ -169,11 +174,13 @@ class Polling(Source, ABC):
         return self._thresholds
 
     async def snapshots(self) -> AsyncGenerator[Snapshot, None]:
-        """Poll, yield and wait, without end; with a feed, until that has ended."""
+        """Poll, yield and wait, without end; with a feed, until that has ended, as the last snapshot says."""
         if self.feed is not None:
             async with aclosing(self._fed(self.feed)) as fed:
                 async for snapshot in fed:
                     yield snapshot
+            self._last = replace(self._last, connection=Connection(self.feed.end, self._last.connection.fresh_at_s))
+            yield self._last
             return
         while True:
             self._wake.clear()

@@ -258,6 +258,11 @@ def printable_name(queue: str, limit: int | None = None) -> str:
     return printable(queue, limit) or NO_NAME
 
 
+def printable_ns(ns: str, limit: int | None = None) -> str:
+    """Make a namespace printable, as ``printable`` does; an empty one is said."""
+    return printable(ns, limit) or "(no prefix)"
+
+
 # What --ascii replaces. Of each pair of strings, the second has the replacements, in the same order.
 ASCII_SIGNS = {
     sign: replacement

@@ -21,6 +21,7 @@ from rsmq_tui.monitor import Snapshot, Source
 from rsmq_tui.monitor.model import ChangedStates, QueueState
 from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.tracking.trend import Trend
+from rsmq_tui.protocol import ENDED, Failure
 
 # A session that does not read is disconnected: it connects again, and starts from a full snapshot.
 _UNREAD_BYTES_MAX = 64_000_000
@@ -147,6 +148,9 @@ class Hub:
 
 class HubFeed:
     """The snapshots of a place from the hub at ``path``, instead of polls (see ``Feed`` of `monitor/poller.py`)."""
+
+    # A cleaner of temporary files may remove the socket while the hub runs.
+    end = Failure(ENDED, "rsmq-tui serve has ended, or its socket was removed", "restart it, then reload the page")
 
     def __init__(self, path: Path, place: str) -> None:
         self._path = path

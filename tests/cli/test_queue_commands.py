@@ -138,5 +138,5 @@ def test_list_of_nothing_says_what_next(command: Command, client: Redis, termina
     Rsmq(client).create_queue("orders")
     assert said() == "other namespaces (--ns): rsmq\n"
     unnamed = command("--ns", "", "queues", "list", terminal=terminal).err
-    assert unnamed.startswith("rsmq-tui: no queues in namespace (no name) on ")
+    assert unnamed.startswith("rsmq-tui: no queues in namespace (no prefix) on ")
     assert command("queues", "list", terminal=terminal).err == ""

@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from rsmq_tui.monitor import Connection, Snapshot
+from rsmq_tui.monitor import Connection, RsmqPoller, Snapshot
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.protocol import failure_of
+from rsmq_tui.protocol import ENDED, RsmqReader, failure_of
 from rsmq_tui.web.hub import Hub, HubFeed, SnapshotReceiver, SnapshotSender
 from tests.monitor.memories import began
 from tests.monitor.rows import Flow, Scripted
@@ -134,6 +135,14 @@ class Halfway:
 
     async def aclose(self) -> None:
         pass
+
+
+async def test_a_page_says_that_nobody_sends_it_snapshots(tmp_path: Path, redis_url: str) -> None:
+    async with aclosing(RsmqPoller(RsmqReader(redis_url))) as poller:
+        poller.feed = HubFeed(tmp_path / "gone", "a")
+        (last,) = [snapshot async for snapshot in poller.snapshots()]
+    assert last.connection == Connection(HubFeed.end)
+    assert HubFeed.end.kind == ENDED
 
 
 async def test_a_session_that_joins_during_a_poll_gets_nothing_twice(tmp_path: Path) -> None:

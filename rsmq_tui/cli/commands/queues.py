@@ -40,7 +40,7 @@ from rsmq_tui.cli.queue_names import QueueArgument, queue_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
-from rsmq_tui.monitor.text import count, duration, printable_name, seconds
+from rsmq_tui.monitor.text import count, duration, printable_name, printable_ns, seconds
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.server.clients import COST, SECONDS_MAX, QueueClients
 from rsmq_tui.triage.actions import Action, CreateQueue, DeleteQueue, Purge, PurgeList, SetAttributes, reference
@@ -140,7 +140,7 @@ def _print(snapshots: Sequence[Snapshot]) -> None:
         counts = count(queue.ready), count(queue.hidden), count(queue.depth)
         times = duration(queue.waiting_ms(snapshot.at_ms)), seconds(queue.vt_s), seconds(queue.delay_s)
         name = printable_name(queue.name)
-        names = (printable_name(snapshot.ns), name) if len(namespaces) > 1 else (name,)
+        names = (printable_ns(snapshot.ns), name) if len(namespaces) > 1 else (name,)
         rows.append((queue.verdict.value, *counts, *times, *names))
     place = ("NAMESPACE",) if len(namespaces) > 1 else ()
     print_table((*titles, *place, "QUEUE"), rows, right=range(1, len(titles)))

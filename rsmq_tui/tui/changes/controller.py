@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import compact, count, plural, printable
+from rsmq_tui.monitor.text import compact, count, plural, printable, printable_ns
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.keys import Keymap, keymap_of
 from rsmq_tui.tui.overview.servers import WatchedServer
@@ -474,7 +474,7 @@ class ChangeController:
         snapshot = self._shown(server.place)
         awaited = None if snapshot is None else server.awaited_ns(snapshot.ns)
         if snapshot is not None and awaited is not None:
-            shown, coming = (printable(ns, 40) or "(no prefix)" for ns in (snapshot.ns, awaited))
+            shown, coming = (printable_ns(ns, 40) for ns in (snapshot.ns, awaited))
             words = f"namespace {shown} is still shown: wait until {coming} is loaded"
             self._app.notify(words, severity="warning", markup=False)
         return awaited is not None

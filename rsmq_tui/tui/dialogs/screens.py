@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import printable, printable_ns
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keymap_of
@@ -157,7 +157,7 @@ class NamespaceScreen(_ListDialog[str]):
             options.border_subtitle = Content(printable(str(error), 50))
             return
         self._names = found.names
-        options.add_options([Option(printable(name, 54) or "(no prefix)") for name in found.names])
+        options.add_options([Option(printable_ns(name, 54)) for name in found.names])
         options.highlighted = 0 if found.names else None
         options.border_subtitle = "enter switches" if found.names else "none found"
         if not found.complete:

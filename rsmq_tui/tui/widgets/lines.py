@@ -13,7 +13,18 @@ from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import ago, count, duration, lists_hint, plural, printable, shown_zone, size, zone_words
+from rsmq_tui.monitor.text import (
+    ago,
+    count,
+    duration,
+    lists_hint,
+    plural,
+    printable,
+    printable_ns,
+    shown_zone,
+    size,
+    zone_words,
+)
 from rsmq_tui.protocol import ENDED, Failure
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
@@ -83,7 +94,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
     if typed and snapshot.queues:
         return [(f"  No queue matches {printable(typed, 60)}. Press esc to see all.", "muted")]
-    others = [printable(name, 40) or "(no prefix)" for name in snapshot.namespaces or () if name != snapshot.ns]
+    others = [printable_ns(name, 40) for name in snapshot.namespaces or () if name != snapshot.ns]
     found = (
         f"Other namespaces: {', '.join(others[:8])}. Press {keymap.face('namespace')} to switch."
         if others
