@@ -35,7 +35,7 @@ def test_a_preview_changes_nothing(command: Command, client: Redis) -> None:
     assert done.status == 3
     (line,) = done.lines
     assert (line["action"], line["queue"], line["planned"], line["ns"]) == ("pop", LISTED, 2, "(lists)")
-    assert line["what"] == "the 2 that would be taken next"
+    assert line["what"] == "the 2 items that would be taken next"
     assert items(client) == [body(number) for number in range(5)]
 
 

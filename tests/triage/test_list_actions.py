@@ -295,7 +295,7 @@ async def test_every_change_is_a_line_of_the_audit_log(lists: ChangeService, cli
     await done(lists, Pop(queue=A, count=3))
     (line,) = audit_lines(folder)
     assert (line["action"], line["queue"], line["ns"], line["done"]) == ("pop", A, LISTS_NS, 3)
-    assert line["filter"] == "the 3 that would be taken next"
+    assert line["filter"] == "the 3 items that would be taken next"
 
 
 async def test_a_server_without_memory_still_lets_items_go(

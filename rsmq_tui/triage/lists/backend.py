@@ -208,11 +208,15 @@ def _selectable(action: actions.Action, scope: Scope | None) -> tuple[EligibleIt
     """Return the items that an action can apply to, and a description of those that the scope selects."""
     match action:
         case actions.Pop(count=count):
-            return EligibleItems(processing=False, most=count), f"the {count:,} that would be taken next"
+            return EligibleItems(processing=False, most=count), f"the {plural(count, 'item')} that would be taken next"
         case actions.Trim(keep=keep, keep_oldest=True):
-            return EligibleItems(processing=False, first=keep), f"all but the {keep:,} that would be taken next"
+            return EligibleItems(
+                processing=False, first=keep
+            ), f"all but the {plural(keep, 'item')} that would be taken next"
         case actions.Trim(keep=keep):
-            return EligibleItems(processing=False, spared=keep), f"all but the {keep:,} that were sent last"
+            return EligibleItems(
+                processing=False, spared=keep
+            ), f"all but the {plural(keep, 'item')} that were sent last"
         case actions.PurgeList(processing=True):
             return EligibleItems(), "every item of the queue, and those in processing"
         case actions.Purge():
