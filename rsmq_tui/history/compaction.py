@@ -21,9 +21,9 @@ from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import is_joined, replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import SealedFile, Store, day_of, recorder_of
-from rsmq_tui.history.writer import Settings, write_sealed
+from rsmq_tui.history.writer import RecordingSettings, write_sealed
 
-_LIMITS = Settings()
+_LIMITS = RecordingSettings()
 _LOCK, _JOINED = "compaction", "compaction.part"
 # A day is worth joining without being asked to if it has as many files, of this mean size or less. So what a run of the
 # pipeline joins is little, and days that are compacted, or whose files are full, are not opened.

@@ -15,7 +15,7 @@ from rsmq_tui.history.names import Place, explain
 from rsmq_tui.history.poll_log import PollLog
 from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
-from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.history.writer import RecordingSettings, Writer
 from rsmq_tui.monitor import PeekError, Snapshot, Thresholds, parse_filter, search
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.monitor.text import SENTENCE_MAX, printable
@@ -60,12 +60,12 @@ class Recorder:
     def __init__(
         self,
         out: str | Path,
-        settings: Settings | None = None,
+        settings: RecordingSettings | None = None,
         *,
         state: Path | None = None,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
-        self._writer = Writer(str(out), state or state_folder(), settings or Settings(), wall_s=wall_s)
+        self._writer = Writer(str(out), state or state_folder(), settings or RecordingSettings(), wall_s=wall_s)
         self._wall_s = wall_s
         self._places: dict[Place, PollLog] = {}
         self._taken: dict[Place, Snapshot] = {}

@@ -380,7 +380,7 @@ _GIVE_BACK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RecordingSettings:
     """When segments are sealed, and how much is kept; ``seal_bytes`` is the uncompressed size in memory.
 
     ``keep_ms`` and ``max_bytes`` are None for no limit.
@@ -404,7 +404,7 @@ class Writer:
         self,
         out: str,
         state: Path,
-        settings: Settings,
+        settings: RecordingSettings,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,

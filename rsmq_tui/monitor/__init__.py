@@ -29,7 +29,7 @@ from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.filters.language import Filter, FilterError, parse_filter
-    from rsmq_tui.monitor.filters.search import GroupingError, MessageGroup, MessageGroups, Progress, search
+    from rsmq_tui.monitor.filters.search import GroupingError, MessageGroup, MessageGroups, SearchProgress, search
 
 __all__ = [
     "Connection",
@@ -46,10 +46,10 @@ __all__ = [
     "Page",
     "PageRequest",
     "PeekError",
-    "Progress",
     "QueuePoint",
     "QueueState",
     "RsmqPoller",
+    "SearchProgress",
     "Snapshot",
     "Source",
     "Thresholds",
@@ -66,7 +66,7 @@ __all__ = [
 
 # Imported on first use: a poll, and the first paint of the dashboard, search for nothing.
 _OF_FILTERS = dict.fromkeys(("Filter", "FilterError", "parse_filter"), "language")
-_OF_FILTERS |= dict.fromkeys(("MessageGroup", "GroupingError", "MessageGroups", "Progress", "search"), "search")
+_OF_FILTERS |= dict.fromkeys(("MessageGroup", "GroupingError", "MessageGroups", "SearchProgress", "search"), "search")
 
 
 def __getattr__(name: str) -> Any:

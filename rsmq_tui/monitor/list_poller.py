@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, JsonPath, read_age
 from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.filters.search import Progress, search_chunks
+from rsmq_tui.monitor.filters.search import SearchProgress, search_chunks
 from rsmq_tui.monitor.messages.peek import (
     DUE_BOUNDS,
     MessageRow,
@@ -66,7 +66,7 @@ async def search_lists(
     *,
     limit: int | None = None,
     age: JsonPath | None = None,
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Yield the matches of each part of the queue, in the order in which items are taken; raises ``PeekError``.
 
     Items in processing come last, the oldest first. The search ends after ``limit`` matches. It reads only the queue,
@@ -227,7 +227,7 @@ class ListPoller(ReaderPolling[ListReader]):
                 again[row.id] = replace(found, sent_ms=row.sent_ms)
         return RowsAgain(now.at_ms, again, frozenset(ids) - again.keys())
 
-    def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[Progress, None]:
+    def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[SearchProgress, None]:
         """Search the whole queue, or for the ``limit`` matches that are taken first; raises ``PeekError``."""
         return search_lists(self.reader, queue, wanted, limit=limit, age=self._age)
 

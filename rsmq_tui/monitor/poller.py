@@ -43,7 +43,7 @@ from rsmq_tui.protocol import (
 if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.rsmq import AuditProgress
     from rsmq_tui.monitor.filters.language import Filter
-    from rsmq_tui.monitor.filters.search import Progress
+    from rsmq_tui.monitor.filters.search import SearchProgress
     from rsmq_tui.monitor.tracking.memory import Memory
     from rsmq_tui.protocol.lists.reader import ListReader
     from rsmq_tui.protocol.server.clients import QueueClients
@@ -111,7 +111,7 @@ class Source(Protocol):
     async def read(self, queue: str, id: str) -> MessageView:
         """Read one message whole; raises ``PeekError``."""
 
-    def search(self, queue: str, wanted: "Filter") -> "AsyncGenerator[Progress, None]":
+    def search(self, queue: str, wanted: "Filter") -> "AsyncGenerator[SearchProgress, None]":
         """Search the whole queue; raises ``PeekError``. Close it with ``aclose`` when leaving early."""
 
     def audit(self, queues: Sequence[str] | None) -> "AsyncGenerator[AuditProgress, None]":
@@ -228,7 +228,7 @@ class Polling(Source, ABC):
         self.wake()
 
     @abstractmethod
-    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[Progress, None]":
+    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[SearchProgress, None]":
         """Search the whole queue, or for the ``limit`` matches that are received first; raises ``PeekError``."""
 
     @abstractmethod
@@ -488,7 +488,7 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
                 again[row.id] = row_of(peeked, at_ms)
         return RowsAgain(at_ms, again)
 
-    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[Progress, None]":
+    def search(self, queue: str, wanted: "Filter", limit: int | None = None) -> "AsyncGenerator[SearchProgress, None]":
         """Search the whole queue, or for the ``limit`` matches that are due first; raises ``PeekError``."""
         from rsmq_tui.monitor.filters.search import search, search_due_first  # noqa: PLC0415 - polls do without
 

@@ -23,10 +23,10 @@ from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.sources import HISTORY_TABLES, Sources, damage_in, day_in, named_in
 from rsmq_tui.pipeline.spark import Amount, compile_queries, why
-from rsmq_tui.pipeline.state import Progress, Settings, StoppedError
+from rsmq_tui.pipeline.state import AnalysisSettings, Progress, StoppedError
 from rsmq_tui.pipeline.tables import (
     IncrementalMerge,
-    Written,
+    WrittenTable,
     combined,
     history_rows,
     stored_rows,
@@ -59,7 +59,7 @@ _BATCH_ROWS = 4_000_000
 class Made(NamedTuple):
     """The tables by day that were written, the files that turned out to be unreadable, and the executed work plan."""
 
-    written: dict[str, Written]
+    written: dict[str, WrittenTable]
     damaged: dict[str, str]
     done: WorkPlan
 
@@ -77,7 +77,7 @@ class BatchJob:
         history: Folder,
         out: Folder,
         run: str,
-        settings: Settings,
+        settings: AnalysisSettings,
         progress: Progress,
         begin: Callable[[str, float], None],
         new_rows: Mapping[str, int],
@@ -113,7 +113,7 @@ class BatchJob:
                     raise
                 damaged |= found
 
-    def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, Written]:
+    def over_all(self, manifest: Manifest, before: Manifest | None) -> dict[str, WrittenTable]:
         """Write the tables over all days, from all tables by day that a manifest names, except those ``unchanged``."""
         compile_queries(self._spark, wanted=self._amount is not Amount.SMALL)
         needed = {source for sources in WHOLE_SOURCES.values() for source in sources}
@@ -128,7 +128,7 @@ class BatchJob:
             episodes = rows_in(self._out, EPISODES, written[EPISODES].files[WHOLE_KEY])
             rows = incidents(episodes, self._settings)
             name = write_rows(self._out, self._run, INCIDENTS, rows)
-            written[INCIDENTS] = Written({WHOLE_KEY: (name,)}, len(rows))
+            written[INCIDENTS] = WrittenTable({WHOLE_KEY: (name,)}, len(rows))
         return written
 
     def anomalies_since(self, before: Manifest, manifest: Manifest) -> DataFrame:
@@ -147,13 +147,13 @@ class BatchJob:
 
     def _write_days(
         self, sources: Sources, todo: WorkPlan, merge: IncrementalMerge, left_out: Collection[str]
-    ) -> dict[str, Written]:
-        written: dict[str, Written] = {}
+    ) -> dict[str, WrittenTable]:
+        written: dict[str, WrittenTable] = {}
         for source in HISTORY_TABLES:
             compile_queries(self._spark, wanted=self._new_rows[source] >= _FEW_ROWS)
             out = [name for name in left_out if name.startswith(f"{source}/")]
             parts = batches(todo, sources, source, _BATCH_ROWS)
-            made: dict[str, list[Written]] = {}
+            made: dict[str, list[WrittenTable]] = {}
             for number, part in enumerate(parts):
                 folder = f"{self._run}/{number}" if number else self._run
                 for table, rows in self._write_batch(source, part, sources, out, folder, 1 / len(parts)).items():
@@ -163,14 +163,14 @@ class BatchJob:
 
     def _write_batch(
         self, source: str, todo: WorkPlan, sources: Sources, left_out: Collection[str], folder: str, share: float
-    ) -> dict[str, Written]:
+    ) -> dict[str, WrittenTable]:
         """Write the tables of a part of the work, which is this ``share`` of it, to ``folder`` of each table."""
         of, weight = todo.amount(source), WEIGHTS[source] * share
         self._begin(f"{source} of {of}", weight / 10)
         parts = parts_to_read(sources, todo, source, left_out)
         rows = history_rows(self._spark, self._history, source, parts, left_out)
         kept: list[DataFrame] = []
-        found: dict[str, Written] = {}
+        found: dict[str, WrittenTable] = {}
         try:
             tables = self._tables_of(source, rows, todo, kept)
             for table, made in tables.items():
@@ -204,7 +204,7 @@ class BatchJob:
             return sample_tables(rows, todo.hours, keep) | {SERVER_RUNS: server_runs(rows, todo.hours)}
         return message_tables(rows, todo.days[source], self._settings)
 
-    def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0, folder: str = "") -> Written:
+    def _write(self, table: str, rows: DataFrame, of: str, weight: float = 1.0, folder: str = "") -> WrittenTable:
         self._begin(f"{table} of {of}", weight)
         return write_table(self._out, folder or self._run, table, rows)
 

@@ -49,7 +49,7 @@ from rsmq_tui.pipeline.delta import LOG, versions, write_logs
 from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.sources import HISTORY_TABLES, SourceFile, Sources, day_in
 from rsmq_tui.pipeline.spark import Amount, SparkEngine, why
-from rsmq_tui.pipeline.state import PipelineError, Progress, Settings, StoppedError
+from rsmq_tui.pipeline.state import AnalysisSettings, PipelineError, Progress, StoppedError
 from rsmq_tui.pipeline.tables import (
     OLD_FILES,
     coverage,
@@ -200,7 +200,7 @@ class Job:
 
     history: str
     out: str
-    settings: Settings = field(default_factory=Settings)
+    settings: AnalysisSettings = field(default_factory=AnalysisSettings)
     full: bool = False
     compact: bool = True
 

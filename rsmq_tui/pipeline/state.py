@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class AnalysisSettings:
     """The thresholds of an analysis."""
 
     poison_rc: int = 5

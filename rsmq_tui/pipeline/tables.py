@@ -94,7 +94,7 @@ def _ddl(schema: pa.Schema) -> str:
 _DAY = re.compile(r"/day=([0-9]{4}-[0-9]{2}-[0-9]{2})/")
 
 
-class Written(NamedTuple):
+class WrittenTable(NamedTuple):
     """What a run wrote to a table: its files by day, or under ``WHOLE_KEY``, and the number of rows."""
 
     files: dict[str, tuple[str, ...]]
@@ -106,7 +106,7 @@ OLD_FILES = "runs"
 """Where version 2 kept the files of its tables."""
 
 
-def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> Written:
+def write_table(out: Folder, run: str, table: str, rows: DataFrame, part: str = "") -> WrittenTable:
     """Write rows of a table, or a part of them, to the run's folder; they are not published yet."""
     folder = f"{FILES}/{table}/{run}{part and '-'}{part}"
     # Few rows become one file, many become several files of a suitable size.
@@ -140,7 +140,7 @@ def table_of(name: str) -> str:
     return parts[2].removesuffix(f"-{_KEPT}") if parts[0] == OLD_FILES else parts[1]
 
 
-def _written(out: Folder, folder: str, table: str) -> Written:
+def _written(out: Folder, folder: str, table: str) -> WrittenTable:
     files: dict[str, list[str]] = {}
     count = 0
     beside = []
@@ -159,11 +159,11 @@ def _written(out: Folder, folder: str, table: str) -> Written:
     if out.path is not None:
         out.remove(*beside)
     out.sync(*(name for names in files.values() for name in names))
-    return Written({day: tuple(names) for day, names in files.items()}, count)
+    return WrittenTable({day: tuple(names) for day, names in files.items()}, count)
 
 
 def merged(
-    before: Manifest | None, written: Mapping[str, Written], days: Mapping[str, Collection[str]], newest: str
+    before: Manifest | None, written: Mapping[str, WrittenTable], days: Mapping[str, Collection[str]], newest: str
 ) -> dict[str, dict[str, tuple[str, ...]]]:
     """Return the files of all tables: for the computed ``days`` those of this run, for others those of ``before``.
 
@@ -312,7 +312,7 @@ class IncrementalMerge:
     def __init__(self, spark: SparkSession, out: Folder, run: str, before: Manifest | None, todo: WorkPlan) -> None:
         self._spark, self._out, self._run, self._before, self._todo = spark, out, run, before, todo
 
-    def with_rest(self, table: str, made: Written) -> Written:
+    def with_rest(self, table: str, made: WrittenTable) -> WrittenTable:
         """Return what was written to a table, with the kept hours of the same days.
 
         A file without rows of computed hours is kept. The kept rows of other files are rewritten to separate files,
@@ -324,10 +324,10 @@ class IncrementalMerge:
             stay[day], some = self._sorted_out(table, day)
             replaced += some
         if not replaced:
-            return combined(Written(stay, 0), made)
+            return combined(WrittenTable(stay, 0), made)
         stored = stored_rows(self._spark, self._out, table, replaced)
         others = stored.where(~is_within(sf.col(BEGINS[table]), self._todo.hours))
-        return combined(Written(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
+        return combined(WrittenTable(stay, 0), write_table(self._out, self._run, table, others, _KEPT), made)
 
     def _sorted_out(self, table: str, day: str) -> tuple[tuple[str, ...], list[str]]:
         """Return the files of a day that are kept, and those of which only some rows are kept."""
@@ -340,8 +340,8 @@ class IncrementalMerge:
         return stay, [name for name in names if name not in stay and hours[name] & rest]
 
 
-def combined(*parts: Written) -> Written:
+def combined(*parts: WrittenTable) -> WrittenTable:
     """Return what several writes to a table wrote, as one."""
     days = sorted({day for part in parts for day in part.files})
     files = {day: tuple(name for part in parts for name in part.files.get(day, ())) for day in days}
-    return Written(files, sum(part.rows for part in parts))
+    return WrittenTable(files, sum(part.rows for part in parts))

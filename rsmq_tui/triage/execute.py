@@ -467,7 +467,7 @@ _Steps = Callable[[Preview], Coroutine[Any, Any, tuple[ChangeRunner, AsyncGenera
 _Finished = Callable[[ChangeRunner], Coroutine[Any, Any, None]]
 
 
-class Run:
+class RunningChange:
     """A running change: iterate for the tally after each group of batches; ``report`` is set at the end.
 
     After ``cancel`` it ends soon; what was done by then is reported and can be undone.

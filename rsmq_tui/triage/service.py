@@ -15,7 +15,7 @@ from rsmq_tui.protocol.editing import EditExecutor, editor_of
 from rsmq_tui.triage.actions import Action, Undo
 from rsmq_tui.triage.change import Change, State, Step, Tally
 from rsmq_tui.triage.errors import TriageError, explained
-from rsmq_tui.triage.execute import ChangeRunner, Run, recover
+from rsmq_tui.triage.execute import ChangeRunner, RunningChange, recover
 from rsmq_tui.triage.export import Exported, Exporting
 from rsmq_tui.triage.journal.audit_log import AuditLog
 from rsmq_tui.triage.journal.database import JournalError
@@ -205,10 +205,10 @@ class ChangeService:
         with explained():
             return await undo_outlook(self._editor_of(change.ns, change.queue), await self._open(), change.change)
 
-    def run(self, preview: Preview) -> Run:
+    def run(self, preview: Preview) -> RunningChange:
         """Return the run of a previewed change: iterate over it for its progress, then read its ``report``."""
         self._refuse_if_read_only()
-        return Run(preview, self._steps, self._finished)
+        return RunningChange(preview, self._steps, self._finished)
 
     async def export(self, queue: str, scope: Scope | None, path: Path) -> AsyncGenerator[Exported, None]:
         """Write messages to a file as JSON lines, and yield the progress; the server is not changed."""

@@ -14,7 +14,7 @@ from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
 from rsmq_tui.triage.change import ChangeReport, Tally
 from rsmq_tui.triage.errors import TriageError, explained
-from rsmq_tui.triage.execute import Run
+from rsmq_tui.triage.execute import RunningChange
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.jsonl import write_named
 from rsmq_tui.triage.scope import BODIES_SHOWN, Preview, ScanCallback, ScanProgress, Scope, check_room
@@ -215,7 +215,7 @@ class SeveralReport(ChangeReport):
 
 
 class SeveralRun:
-    """Runs the previewed changes one after the other, as ``Run`` does one: iterate over it for its progress.
+    """Runs the previewed changes one after the other, as ``RunningChange`` does one: iterate over it for its progress.
 
     After a change that ended early, no other change is started.
     """
@@ -225,7 +225,7 @@ class SeveralRun:
         self.report: SeveralReport | None = None
         self._parts = list(preview.parts)
         self._planned = preview.count
-        self._run: Run | None = None
+        self._run: RunningChange | None = None
         self._is_cancelled = False
 
     def cancel(self) -> None:
@@ -298,6 +298,6 @@ async def export_several(
             before = last
 
 
-def run_of(service: ChangeService, preview: Preview) -> Run | SeveralRun:
+def run_of(service: ChangeService, preview: Preview) -> RunningChange | SeveralRun:
     """Return the run of a preview, of one change or of several."""
     return SeveralRun(preview) if isinstance(preview, SeveralPreview) else service.run(preview)

@@ -16,7 +16,7 @@ from rsmq_tui.history.names import Place
 from rsmq_tui.history.poll_log import PollLog
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.schema import SAMPLES
-from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.history.writer import RecordingSettings, Writer
 from rsmq_tui.monitor import Drain, QueueState, Snapshot, Verdict
 from tests.bench.measure import Sample, interleave
 from tests.bench.queues import filled, names, poller_on
@@ -55,7 +55,7 @@ def _recorded(run: Run, count: int) -> tuple[Measured, tuple[float, float]]:
         asyncio.Runner() as loop,
     ):
         backlog, poller = filled(run, client, count), poller_on(server, loop)
-        recorder = Recorder(Path(folder) / "history", Settings(), state=Path(folder))
+        recorder = Recorder(Path(folder) / "history", RecordingSettings(), state=Path(folder))
         recorder.start()
         taken = 0
         spent_s: dict[bool, list[float]] = {True: [], False: []}
@@ -155,7 +155,7 @@ def _day(run: Run, busy: float) -> Measured:
     working = queues[: round(busy * len(queues))]
     with tempfile.TemporaryDirectory() as folder:
         elapsed_s = 0.0
-        writer = Writer(str(Path(folder) / "history"), Path(folder), Settings(), clock=lambda: elapsed_s)
+        writer = Writer(str(Path(folder) / "history"), Path(folder), RecordingSettings(), clock=lambda: elapsed_s)
         writer.open()
         polls = PollLog(writer.recorder, _PLACE)
         states = {queue: queue.state(_DAY_BEGINS_MS, 60_000) for queue in queues}

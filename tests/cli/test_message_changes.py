@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.execute import Run
+from rsmq_tui.triage.execute import RunningChange
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.cli.conftest import Command
@@ -240,7 +240,7 @@ def _received_after_the_preview(orders: Rsmq, count: int, monkeypatch: pytest.Mo
     """A preview is all the time that a consumer of `hot` needs."""
     honest = ChangeService.run
 
-    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
+    def received_meanwhile(self: ChangeService, preview: Preview) -> RunningChange:
         orders.receive_messages("hot", count, vt=100)
         return honest(self, preview)
 
@@ -274,7 +274,7 @@ def test_a_change_that_changed_nothing_says_so(
     ids = orders.send_messages("hot", ["x"] * 3)
     honest = ChangeService.run
 
-    def deleted_meanwhile(self: ChangeService, preview: Preview) -> Run:
+    def deleted_meanwhile(self: ChangeService, preview: Preview) -> RunningChange:
         for id in ids[left:]:
             orders.delete_message("hot", id)
         return honest(self, preview)

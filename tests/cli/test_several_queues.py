@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.triage.execute import Run
+from rsmq_tui.triage.execute import RunningChange
 from rsmq_tui.triage.scope import Preview
 from rsmq_tui.triage.service import ChangeService
 from tests.cli.conftest import Command
@@ -131,7 +131,7 @@ def test_a_change_is_previewed_made_and_undone_queue_by_queue(
 
     honest, received = ChangeService.run, list[str]()
 
-    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
+    def received_meanwhile(self: ChangeService, preview: Preview) -> RunningChange:
         if preview.action.queue == "orders-eu":
             received.extend(message.id for message in queues.receive_messages("orders-eu", 3, vt=100))
         return honest(self, preview)
@@ -175,7 +175,7 @@ def test_received_messages_are_included_on_request(
 ) -> None:
     honest = ChangeService.run
 
-    def received_meanwhile(self: ChangeService, preview: Preview) -> Run:
+    def received_meanwhile(self: ChangeService, preview: Preview) -> RunningChange:
         queues.receive_messages(preview.action.queue, 1, vt=100)
         return honest(self, preview)
 

@@ -11,7 +11,7 @@ from rsmq_tui.history.poll_log import PollLog
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.rows import inventory_end, message_rows
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
-from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.history.writer import RecordingSettings, Writer
 from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Verdict
 from rsmq_tui.protocol import Failure, RawMessage
 
@@ -51,7 +51,7 @@ class Hand:
     def __init__(self, out: Path | str, state: Path, **settings: Any) -> None:
         self.now_s = 0.0
         self.writer = Writer(
-            str(out), state, Settings(**settings), clock=lambda: self.now_s, wall_s=lambda: NOON_MS / 1000
+            str(out), state, RecordingSettings(**settings), clock=lambda: self.now_s, wall_s=lambda: NOON_MS / 1000
         )
         self.polls = PollLog(self.writer.recorder, PLACE)
         self.writer.open()

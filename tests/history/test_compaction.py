@@ -15,7 +15,7 @@ from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.history.synthetic import Generator, HistorySpec
-from rsmq_tui.history.writer import Settings
+from rsmq_tui.history.writer import RecordingSettings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, read_by, sealed_one_by_one
 
 DAY, DAY_AFTER = "2024-10-04", "2024-10-05"
@@ -116,7 +116,7 @@ def test_files_that_are_large_damaged_or_of_a_newer_version_stay_and_divide_the_
     newer = pq.ParquetFile(paths[5]).read()
     pq.write_table(newer.append_column("more", newer.column("at_ms")), paths[5])
     # Two rows of queues and one of the poll are in each file, and four rows in each of messages.
-    monkeypatch.setattr("rsmq_tui.history.compaction._LIMITS", Settings(seal_rows=6))
+    monkeypatch.setattr("rsmq_tui.history.compaction._LIMITS", RecordingSettings(seal_rows=6))
 
     assert compacted(history) == {DAY: (14, 12)}
     names = files(history / SAMPLES)

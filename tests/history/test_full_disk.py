@@ -14,7 +14,7 @@ from tests.killing import ROOT
 LIMITED = """
 import json, resource, sys
 from pathlib import Path
-from rsmq_tui.history.recorder import Recorder, Settings
+from rsmq_tui.history.recorder import Recorder, RecordingSettings
 from tests.history.made import NOON_MS, polled, state
 
 def until(condition):
@@ -23,7 +23,7 @@ def until(condition):
         time.sleep(0.002)
 
 out, limit = Path(sys.argv[1]), int(sys.argv[2])
-recorder = Recorder(out, Settings(), state=out)
+recorder = Recorder(out, RecordingSettings(), state=out)
 recorder.start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
 number = 0

@@ -17,7 +17,7 @@ from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.synthetic import Generator, HistorySpec, Progress
-from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.history.writer import RecordingSettings, Writer
 from tests.cli.running import SECONDS_MAX
 from tests.history.made import DAY_MS, rows_of
 from tests.killing import ROOT
@@ -231,7 +231,7 @@ def test_what_was_stopped_goes_on(tmp_path: Path) -> None:
 
 
 def test_another_history_is_left_alone(tmp_path: Path) -> None:
-    recorded = Writer(str(tmp_path / "recorded"), tmp_path, Settings())
+    recorded = Writer(str(tmp_path / "recorded"), tmp_path, RecordingSettings())
     recorded.open()
     recorded.close()
     with pytest.raises(HistoryError, match="contains a recorded history"):

@@ -11,7 +11,7 @@ from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import OF_MEMORY, SCHEMA_FILE, describe
-from rsmq_tui.history.writer import Settings, Writer
+from rsmq_tui.history.writer import RecordingSettings, Writer
 from rsmq_tui.monitor import Drain, PeekError, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
@@ -161,7 +161,7 @@ def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -
 
 def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: Path) -> None:
     (tmp_path / SCHEMA_FILE).write_text('{"schema": 1, "tables": {}}')
-    writer = Writer(str(tmp_path), tmp_path, Settings())
+    writer = Writer(str(tmp_path), tmp_path, RecordingSettings())
     writer.open()
     writer.close()
 

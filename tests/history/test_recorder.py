@@ -18,7 +18,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.recorder import Pace, RecordedPlace, Recorder, RecordingTotals, record
-from rsmq_tui.history.writer import Settings
+from rsmq_tui.history.writer import RecordingSettings
 from rsmq_tui.monitor import RsmqPoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import Rsmq, RsmqReader
@@ -35,7 +35,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def started(out: Path, wall_s: float | None = None) -> Recorder:
     recorder = (
-        Recorder(out, Settings(), state=out) if wall_s is None else Recorder(out, state=out, wall_s=lambda: wall_s)
+        Recorder(out, RecordingSettings(), state=out)
+        if wall_s is None
+        else Recorder(out, state=out, wall_s=lambda: wall_s)
     )
     recorder.start()
     return recorder
@@ -227,7 +229,7 @@ def test_a_poll_that_is_refused_while_the_thread_counts_another_one_is_counted(t
 
 
 def test_a_reader_meanwhile_never_fails_and_sees_each_row_once(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path, Settings(seal_rows=8), state=tmp_path)
+    recorder = Recorder(tmp_path, RecordingSettings(seal_rows=8), state=tmp_path)
     recorder.start()
     (tmp_path / "samples").mkdir()
     seen, number = [0], 0

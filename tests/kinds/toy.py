@@ -23,7 +23,7 @@ from rsmq_tui.monitor import (
     Snapshot,
 )
 from rsmq_tui.monitor.audit.rsmq import AuditProgress
-from rsmq_tui.monitor.filters.search import Progress
+from rsmq_tui.monitor.filters.search import SearchProgress
 from rsmq_tui.monitor.messages.peek import MessageRow
 from rsmq_tui.monitor.model import Totals, Verdict
 from rsmq_tui.monitor.poller import Polling
@@ -229,12 +229,14 @@ class ToyPoller(Polling):
         body = None if row is None else name_bytes(id)
         return MessageView(at_ms, id, row, body, len(body or b""))
 
-    async def search(self, queue: str, wanted: Filter, limit: int | None = None) -> AsyncGenerator[Progress, None]:
+    async def search(
+        self, queue: str, wanted: Filter, limit: int | None = None
+    ) -> AsyncGenerator[SearchProgress, None]:
         at_ms = await self._at_ms()
         found = [_raw(*pair) for pair in await self._client.zrange(queue, 0, -1, withscores=True)]
         holds = wanted.predicate()
         matching = tuple(message for message in found if holds(message, at_ms))
-        yield Progress(at_ms, len(found), len(found), len(matching), 0, matching)
+        yield SearchProgress(at_ms, len(found), len(found), len(matching), 0, matching)
 
     async def audit(self, queues: object, **limits: object) -> AsyncGenerator[AuditProgress, None]:
         yield AuditProgress(None, len(self._queues), 0, 0, 0)

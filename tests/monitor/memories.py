@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.place_tracker import Moment
+from rsmq_tui.monitor.tracking.place_tracker import PlaceMemory
 from tests.monitor.rows import START_MS, Scripted
 
-MOMENT = Moment(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})
+MOMENT = PlaceMemory(START_MS, ["q"], [array("d", [1])] * 4, [], array("q"), {})
 
 
 async def began(folder: Path, watched: Scripted, *, at_ms: int = START_MS) -> Memory:

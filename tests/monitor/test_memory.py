@@ -18,7 +18,7 @@ import redis
 from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
-from rsmq_tui.monitor.tracking.place_tracker import Moment
+from rsmq_tui.monitor.tracking.place_tracker import PlaceMemory
 from rsmq_tui.monitor.tracking.trend import Sums
 from rsmq_tui.protocol import Flight, Rsmq, RsmqReader
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
@@ -511,7 +511,7 @@ class TestWriting:
             sent = [number + chance.randrange(300) for number in sent]
             depth = array("d", [chance.randrange(1000) for _ in names])
             total = array("d", sent)
-            now.save(Moment(START_MS + slot * EVERY_MS, names, [depth, depth, total, total], [], array("q"), {}))
+            now.save(PlaceMemory(START_MS + slot * EVERY_MS, names, [depth, depth, total, total], [], array("q"), {}))
 
         assert now.problem is None
         assert now.path.stat().st_size < 1_000_000

@@ -36,12 +36,12 @@ import sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.place_tracker import Moment
+from rsmq_tui.monitor.tracking.place_tracker import PlaceMemory
 
 memory, names = Memory(Path(sys.argv[1]), "x"), [f"q{number}" for number in range(2000)]
 for slot in range(100_000):
     column = array("d", range(slot, slot + 2000))
-    memory.save(Moment(slot * 30_000, names, [column] * 4, [], array("q", range(28_000)), {}))
+    memory.save(PlaceMemory(slot * 30_000, names, [column] * 4, [], array("q", range(28_000)), {}))
     assert memory.problem is None, memory.problem
     print(slot * 30_000, flush=True)
 """
@@ -71,14 +71,14 @@ import json, resource, sys
 from array import array
 from pathlib import Path
 from rsmq_tui.monitor.tracking.memory import Memory
-from rsmq_tui.monitor.tracking.place_tracker import Moment
+from rsmq_tui.monitor.tracking.place_tracker import PlaceMemory
 
 memory, told = Memory(Path(sys.argv[1]), "x"), []
 names = [str(hash((number, "name"))) for number in range(5000)]
 columns = [array("d", map(hash, names))] * 4
 for slot, limit in enumerate((resource.RLIM_INFINITY, 100_000, resource.RLIM_INFINITY)):
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-    memory.save(Moment(slot * 30_000, names, columns, [], array("q"), {}))
+    memory.save(PlaceMemory(slot * 30_000, names, columns, [], array("q"), {}))
     told.append(memory.problem)
 earlier = memory.load()
 print(json.dumps([told, earlier.last.at_ms, len(earlier.times_ms)]))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import redis
 
-from rsmq_tui.monitor import MessageRow, MessageState, PeekError, Progress, parse_filter, search
+from rsmq_tui.monitor import MessageRow, MessageState, PeekError, SearchProgress, parse_filter, search
 from rsmq_tui.protocol import RawMessage, Rsmq, RsmqReader
 from rsmq_tui.protocol.rsmq.scan import SCAN_BODY_BYTES
 from tests.protocol.keyspace import now_ms, plant
 
 
-async def found(reader: RsmqReader, text: str, **options: Any) -> list[Progress]:
+async def found(reader: RsmqReader, text: str, **options: Any) -> list[SearchProgress]:
     return [progress async for progress in search(reader, "q", parse_filter(text), **options)]
 
 
@@ -22,7 +22,7 @@ async def messages(reader: RsmqReader, text: str) -> list[RawMessage]:
     return [message for progress in await found(reader, text) for message in progress.messages]
 
 
-def rows(all_progress: list[Progress]) -> list[MessageRow]:
+def rows(all_progress: list[SearchProgress]) -> list[MessageRow]:
     return [row for progress in all_progress for row in progress.rows]
 
 

@@ -15,7 +15,7 @@ from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.run import Job, PipelineRun, RunResult
 from rsmq_tui.pipeline.spark import SQL, Amount
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
 
 DAY = "2024-10-04"
@@ -100,7 +100,7 @@ class Desk:
             starting()
             return Lent(self._spark)
 
-        job = Job(str(history or self.history), str(out or self.out), Settings(**settings), full, compact)
+        job = Job(str(history or self.history), str(out or self.out), AnalysisSettings(**settings), full, compact)
         return PipelineRun(job, self.state, cast(Any, lend), steps=steps, stop=stop).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:

@@ -20,7 +20,7 @@ from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.pipeline.batch_job import BatchJob
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.spark import Amount
-from rsmq_tui.pipeline.state import Progress, Settings
+from rsmq_tui.pipeline.state import AnalysisSettings, Progress
 from rsmq_tui.pipeline.tables import write_rows
 from rsmq_tui.pipeline.transforms.baselines import JUDGED_BY_DAYS
 from rsmq_tui.pipeline.transforms.whole import queues
@@ -122,7 +122,7 @@ def test_a_long_history_is_computed_in_parts_of_days(
 def test_a_table_whose_sources_have_not_changed_is_kept(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def with_queues(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
+    def with_queues(tables: Mapping[str, DataFrame], settings: AnalysisSettings) -> dict[str, DataFrame]:
         return whole_tables(tables, settings) | {QUEUES: queues(tables[ROLLUP_1H])}
 
     def files(table: str) -> object:
@@ -178,7 +178,7 @@ def test_unusual_hours_are_computed_from_the_first_day_that_has_changed(spark: S
         )
 
     def unusual(before: Manifest, now: Manifest) -> pa.Table:
-        job = BatchJob(spark, out, out, "run", Settings(), Progress(), lambda *_: None, {}, Amount.SMALL)
+        job = BatchJob(spark, out, out, "run", AnalysisSettings(), Progress(), lambda *_: None, {}, Amount.SMALL)
         found = job.anomalies_since(before, now).toArrow()
         return found.sort_by([(name, "ascending") for name in ("bucket_ms", "queue", "metric")])
 

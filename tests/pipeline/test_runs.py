@@ -26,7 +26,7 @@ from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.folder import Folder
-from rsmq_tui.pipeline.tables import Written, coverage, merged, write_table
+from rsmq_tui.pipeline.tables import WrittenTable, coverage, merged, write_table
 from tests.history.made import DAY_MS, NOON_MS, Hand
 from tests.pipeline.running import DAY, Desk
 from tests.pipeline.test_delta import expected, replayed
@@ -124,7 +124,7 @@ def test_fine_roll_ups_of_days_long_ago_are_left_out() -> None:
         table: {day: (f"tables/{table}/r/day={day}/a",) for day in days} for table in (*WIDTHS_MS, VERDICT_RUNS)
     }
     before = Manifest("r", 1, "/history", tables=tables)
-    written = {ROLLUP_10S: Written({"2031-05-25": ("new",), "2031-02-01": ("late",)}, 1)}
+    written = {ROLLUP_10S: WrittenTable({"2031-05-25": ("new",), "2031-02-01": ("late",)}, 1)}
     found = merged(before, written, {ROLLUP_10S: ["2031-05-25", "2031-02-01"]}, "2031-05-25")
 
     assert found[ROLLUP_10S] == {"2031-05-20": tables[ROLLUP_10S]["2031-05-20"], "2031-05-25": ("new",)}

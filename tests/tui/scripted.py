@@ -14,7 +14,7 @@ from rsmq_tui.monitor import (
     Page,
     PageRequest,
     PeekError,
-    Progress,
+    SearchProgress,
     Snapshot,
     Thresholds,
 )
@@ -173,7 +173,7 @@ class ScriptedSource:
         there = {row.id: row for row in self.messages.get(queue, [])}
         return RowsAgain(self.last.at_ms, {row.id: there.get(row.id) for row in rows})
 
-    async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+    async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[SearchProgress, None]:
         self.searches.append(wanted)
         everything = [self._raw(row) for row in self.messages.get(queue, [])]
         at_ms, matches, matched = self.last.at_ms or START_MS, wanted.predicate(), 0
@@ -186,7 +186,7 @@ class ScriptedSource:
                 part = everything[start : start + self.search_step]
                 found = tuple(message for message in part if matches(message, at_ms))
                 matched += len(found)
-                yield Progress(at_ms, len(everything), start + len(part), matched, 0, found)
+                yield SearchProgress(at_ms, len(everything), start + len(part), matched, 0, found)
                 await asyncio.sleep(0)
         finally:
             self.searches_closed += 1

@@ -8,7 +8,7 @@ import pytest
 import redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import Progress, parse_filter
+from rsmq_tui.monitor import SearchProgress, parse_filter
 from rsmq_tui.monitor.filters.json_paths import AGE_BYTES, age_path
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import RawMessage
@@ -84,7 +84,7 @@ def test_the_first_of_many_matches_are_kept_from_whichever_end_they_come() -> No
     for order in (messages, messages[::-1]):
         hits = Hits(parse_filter(""))
         for start in range(0, 3_000, 500):
-            hits.add(Progress(1, 3_000, start + 500, start + 500, 0, tuple(order[start : start + 500])))
+            hits.add(SearchProgress(1, 3_000, start + 500, start + 500, 0, tuple(order[start : start + 500])))
         hits.arrange()
         assert hits.keys == tuple(message.id.decode() for message in messages[:ROWS_MAX])
         assert [row.id for row in hits.rows] == list(hits.keys)

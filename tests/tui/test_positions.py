@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 import redis
 
-from rsmq_tui.monitor import PeekError, Progress, RsmqPoller, parse_filter
+from rsmq_tui.monitor import PeekError, RsmqPoller, SearchProgress, parse_filter
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.text import printable
@@ -88,7 +88,7 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
         # All that are due from then on were sent before.
         with pytest.raises(PositionError, match="100 messages examined, the maximum"):
             await find(source, "q", "all", Sent(at_ms + 3_000_000 - 600_000 + 3_600_000 - 2_900_000), lambda _: None)
-        seen: list[Progress] = []
+        seen: list[SearchProgress] = []
         found = await find(source, "q", "ready", IdPrefix(ids[7][:-3]), seen.append)
         assert (found.row and found.row.id, in_order[found.place]) == (ids[7], ids[7])
         assert seen

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
-from rsmq_tui.monitor import PeekError, Progress, RsmqPoller
+from rsmq_tui.monitor import PeekError, RsmqPoller, SearchProgress
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.kinds import LIST
@@ -168,7 +168,7 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
 class Counted(ScriptedSource):
     """Answers searches one step at a time, fails for one queue, and cannot search a message of another."""
 
-    async def search(self, queue: str, wanted: object) -> AsyncIterator[Progress]:  # type: ignore[override]
+    async def search(self, queue: str, wanted: object) -> AsyncIterator[SearchProgress]:  # type: ignore[override]
         if queue == "secret":
             raise PeekError("NOPERM [/red]")
         async for progress in super().search(queue, wanted):  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rsmq_tui.monitor import Connection, MessageState, Progress, parse_filter
+from rsmq_tui.monitor import Connection, MessageState, SearchProgress, parse_filter
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -554,7 +554,7 @@ class TestNumbers:
 
 def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
     hits = Hits(parse_filter("refund"))
-    hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
+    hits.add(SearchProgress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(SearchState.STOPPED)
     matched = "1 of 12,345 matches"
     incomplete = "1,234 too long to search · stopped at 123,456 of 1,234,567"
@@ -570,7 +570,7 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
 
 def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
     hits = Hits(parse_filter("refund"), order=Order("rc", reverse=True))
-    hits.add(Progress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
+    hits.add(SearchProgress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(SearchState.STOPPED)
     words = "".join(text for text, _ in search_pieces(hits, "refund", 80, place=1, now_ms=START_MS + 60_000))
     assert words == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"

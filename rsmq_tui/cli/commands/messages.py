@@ -48,7 +48,7 @@ from rsmq_tui.cli.queue_names import QueueArgument, queues_of, target_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.monitor.filters.language import Filter, is_pattern, parse_filter
-from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, MessageGroups, Progress
+from rsmq_tui.monitor.filters.search import INCOMPLETE, GroupingError, MessageGroups, SearchProgress
 from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageView
 from rsmq_tui.monitor.poller import ReadsLong
@@ -249,7 +249,7 @@ async def _list(options: Options) -> int:
 
 async def _search(
     named: QueueArgument, wanted: Filter, queues: _Queues, line: ProgressLine
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Yield the parts of a search of one queue; show the progress, and print what could not be read."""
     (queue, place), progress = named, None
     async with aclosing(place.source.search(queue, wanted, queues.limit)) as parts:
@@ -265,7 +265,7 @@ async def _search(
         say(INCOMPLETE)
 
 
-def _print_count(options: Options, table: TextTable, named: QueueArgument, progress: Progress) -> None:
+def _print_count(options: Options, table: TextTable, named: QueueArgument, progress: SearchProgress) -> None:
     if wants_json(options):
         fields_json(
             queue=named.reference,
@@ -284,11 +284,11 @@ def _groups_of(by: str | None) -> MessageGroups | None:
         raise UsageError(f"--group-by {by}: {error}") from error
 
 
-_Printed = Callable[[QueueArgument, Progress], None]
+_Printed = Callable[[QueueArgument, SearchProgress], None]
 
 
 def _as_json(*, is_named: bool) -> _Printed:
-    def printed(named: QueueArgument, progress: Progress) -> None:
+    def printed(named: QueueArgument, progress: SearchProgress) -> None:
         queue = {"queue": named.reference} if is_named else {}
         for message, row in zip(progress.messages, progress.rows, strict=True):
             print_json(queue | _fields(message, row, progress.at_ms))
@@ -314,7 +314,7 @@ def _as_table(queues: _Queues) -> _Printed:
         TextColumn("BODY", 0),
     )
 
-    def printed(named: QueueArgument, progress: Progress) -> None:
+    def printed(named: QueueArgument, progress: SearchProgress) -> None:
         for row in progress.rows:
             age = UNKNOWN if row.sent_ms is None else duration(max(0, progress.at_ms - row.sent_ms))
             values = row.id, row.state, due_words(row, progress.at_ms), age, count(row.rc), size(row.size), _body(row)

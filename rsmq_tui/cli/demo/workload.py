@@ -319,7 +319,7 @@ _LAST_RESORT_S = 2.0
 
 
 @dataclass(slots=True)
-class Requests:
+class ControlRequests:
     """The controls that the parent process turns on or off, one after the other.
 
     A request has an ``id``, a ``queue``, a ``control`` and ``on``. Its answer has the ``id``, what was ``said`` and
@@ -366,7 +366,7 @@ async def run_workload(
     stop: asyncio.Event,
     scenarios: Sequence[Scenario | ListScenario] = MIXED.queues,
     on_ready: Callable[[], None] | None = None,
-    requests: Requests | None = None,
+    requests: ControlRequests | None = None,
 ) -> None:
     """Fill and drain the queues of the scenarios until ``stop`` is set.
 
@@ -595,7 +595,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run_until_stdin_ends(options: argparse.Namespace) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    requests = Requests(lambda answer: _say(json.dumps(answer).encode()))
+    requests = ControlRequests(lambda answer: _say(json.dumps(answer).encode()))
 
     def watch() -> None:
         # RuntimeError: the loop has ended already.

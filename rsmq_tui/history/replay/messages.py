@@ -13,7 +13,7 @@ from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.reading import History, RecordedSpan, named
 from rsmq_tui.history.schema import MESSAGES
-from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, Progress
+from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, SearchProgress
 from rsmq_tui.monitor.filters.search import found_row
 from rsmq_tui.monitor.messages.peek import DUE_BOUNDS
 from rsmq_tui.protocol import RawMessage, name_bytes
@@ -153,7 +153,7 @@ class Inventory:
         row: MessageRow = found_row(found[0], self.at_ms)
         return MessageView(self.at_ms, id, row, found[0].body, found[0].size)
 
-    async def search(self, wanted: Filter) -> AsyncGenerator[Progress, None]:
+    async def search(self, wanted: Filter) -> AsyncGenerator[SearchProgress, None]:
         """Yield the matches in parts; terms on bodies do not match if bodies were not recorded."""
         matches, depth, matched = wanted.predicate(), len(self._rows), 0
         not_searched, needs_bodies = 0, "body" in wanted.needs()
@@ -163,7 +163,7 @@ class Inventory:
             matched += len(found)
             if needs_bodies:
                 not_searched += sum(message.body is None and message.size > 0 for message in part)
-            yield Progress(self.at_ms, depth, min(depth, start + _CHUNK), matched, not_searched, found)
+            yield SearchProgress(self.at_ms, depth, min(depth, start + _CHUNK), matched, not_searched, found)
             await asyncio.sleep(0)
 
     def due(self, at_ms: int) -> tuple[tuple[str, int], ...]:

@@ -12,7 +12,7 @@ from rsmq_tui.history.reading import RecordedSpan
 from rsmq_tui.history.replay.messages import Inventories, Inventory
 from rsmq_tui.history.replay.polls import Turn, VerdictChange
 from rsmq_tui.history.replay.replay import Replay
-from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, Progress, Snapshot, Thresholds
+from rsmq_tui.monitor import Filter, MessageView, Page, PageRequest, PeekError, SearchProgress, Snapshot, Thresholds
 from rsmq_tui.protocol import Namespaces
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ class ReplaySource:
         """Return a message of the last inventory; raises ``PeekError``."""
         return (await self._inventory(queue)).view(id)
 
-    async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+    async def search(self, queue: str, wanted: Filter) -> AsyncGenerator[SearchProgress, None]:
         """Search the last inventory; raises ``PeekError``."""
         async for progress in (await self._inventory(queue)).search(wanted):
             yield progress

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor.text import count
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """An error prevents messages from being consumed correctly; a warning is anything less."""
 
     ERROR = "error"
@@ -21,7 +21,7 @@ class Words(NamedTuple):
     ``fix`` says what an automatic fix does, None if no fix is safe; ``hint`` then says what to do instead.
     """
 
-    severity: Severity
+    severity: FindingSeverity
     one: str
     many: str
     maker: str
@@ -42,7 +42,7 @@ class ListFindingKind(StrEnum):
     UNWATCHED = "unwatched"
 
 
-_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+_ERROR, _WARNING = FindingSeverity.ERROR, FindingSeverity.WARNING
 LIST_WORDS = {
     ListFindingKind.TYPE: Words(
         _ERROR,

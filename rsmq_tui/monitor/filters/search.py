@@ -41,7 +41,7 @@ from rsmq_tui.protocol.rsmq.scan_strategies import BodyChunk
 
 T = TypeVar("T")
 
-# Note for a list that changed too fast to read (see ``Progress.restarts``).
+# Note for a list that changed too fast to read (see ``SearchProgress.restarts``).
 INCOMPLETE = "the list changed too fast to read: some items may be missing or listed twice"
 
 # Matching yields to the event loop after this long.
@@ -59,7 +59,7 @@ _FRONT_MESSAGES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SearchProgress:
     """The progress of a search, and the ``messages`` found since the last one.
 
     ``scanned``, ``matched`` and ``not_searched`` count from the start; ``not_searched`` are messages whose bodies are
@@ -104,7 +104,7 @@ async def search(
     counts: bool = True,
     bodies: bool = True,
     sizes: bool = True,
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Yield the matches of each part of the queue, in no order; raises ``PeekError``.
 
     The search ends after ``limit`` matches. ``counts``, ``bodies`` and ``sizes`` read receive counts, bodies and their
@@ -130,7 +130,7 @@ async def search(
 
 async def search_due_first(
     reader: RsmqReader, queue: str, wanted: Filter, limit: int
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Yield the first ``limit`` matches by due time, with their bodies.
 
     The queue is read from its front, no further than the last of them. Raises ``PeekError``. Close it with ``aclose``
@@ -174,7 +174,7 @@ async def _pinned(
 
 async def search_chunks(
     coming: AsyncGenerator[ScanChunk, None], wanted: Filter, limit: int | None, age: JsonPath | None = None
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Yield the matches in each chunk of a scan, until there are ``limit`` matches; closes the scan.
 
     Raises ``UnreadError`` if the scan does not read what the filter needs.
@@ -199,7 +199,8 @@ async def search_chunks(
             matched += len(found)
             if chunk.too_long and "body" in needs:
                 not_searched += sum(not searched(message, chunk.at_ms) for message in chunk.messages)
-            yield Progress(chunk.at_ms, chunk.depth, scanned, matched, not_searched, tuple(found), chunk.restarts, age)
+            counts = scanned, matched, not_searched
+            yield SearchProgress(chunk.at_ms, chunk.depth, *counts, tuple(found), chunk.restarts, age)
             if limit is not None and matched >= limit:
                 return
 
@@ -215,7 +216,7 @@ async def _search_bodies(
     coming: AsyncGenerator[BodyChunk, None],
     matching: "_Matcher[bytes | None]",
     limit: int | None,
-) -> AsyncGenerator[Progress, None]:
+) -> AsyncGenerator[SearchProgress, None]:
     """Search by scanning only bodies; the other fields of matches are read while the scan continues."""
     scanned = matched = not_searched = asked = 0
     ids: list[bytes] = []
@@ -260,7 +261,7 @@ async def _search_bodies(
                 if limit is not None:
                     found = found[: limit - matched]
                 matched += len(found)
-                yield Progress(at_ms, chunk.depth, scanned, matched, not_searched, found)
+                yield SearchProgress(at_ms, chunk.depth, scanned, matched, not_searched, found)
                 if limit is not None and matched >= limit:
                     return
     finally:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rsmq_tui.monitor.heap import give_back
-from rsmq_tui.monitor.tracking.place_tracker import EarlierRun, Moment, PlaceTracker
+from rsmq_tui.monitor.tracking.place_tracker import EarlierRun, PlaceMemory, PlaceTracker
 from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, COUNTERS, MARK_MS, MARKS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.trend import DAY_BUCKET_MS, DAY_MS, DAY_VALUES, DayBucket, TotalsPoint
 
@@ -149,7 +149,7 @@ class Memory:
             return _read(db)
         return None
 
-    def save(self, moment: Moment, *, only_if_newest: bool = False) -> None:
+    def save(self, moment: PlaceMemory, *, only_if_newest: bool = False) -> None:
         """Write a moment, and delete what is too old. It may be called from any thread, and raises nothing.
 
         A moment earlier than the last one in the file is from a clock that was set back, and is written; with
@@ -245,7 +245,7 @@ def _transaction(db: "sqlite3.Connection") -> Iterator[None]:
     db.execute("COMMIT")
 
 
-def _write(db: "sqlite3.Connection", moment: Moment, *, only_if_newest: bool) -> None:
+def _write(db: "sqlite3.Connection", moment: PlaceMemory, *, only_if_newest: bool) -> None:
     # Names may hold bytes that are not UTF-8; JSON escapes preserve them.
     names = json.dumps(moment.names).encode()
     digest = sha256(names).hexdigest()
@@ -335,7 +335,7 @@ def _read(db: "sqlite3.Connection") -> EarlierRun | None:
     changes: dict[str, list[int]] = {}
     for (packed,) in changed:
         changes = {name: list(map(int, times)) for name, times in dict(json.loads(_inflated(packed))).items()}
-    last = Moment(at_ms, lists[latest], [], points, known, dict(more), flights, changes)
+    last = PlaceMemory(at_ms, lists[latest], [], points, known, dict(more), flights, changes)
     return EarlierRun(last, times_ms, names, counters, marked, list(_day(days, named, at_ms)))
 
 

@@ -188,7 +188,7 @@ class _PollInProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PlaceMemory:
     """What it knows at ``at_ms``, to be kept for another run.
 
     ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
@@ -218,7 +218,7 @@ class EarlierRun(NamedTuple):
     all samples of the hour, oldest first. ``day`` is what is older than the hour, oldest first.
     """
 
-    last: Moment
+    last: PlaceMemory
     times_ms: list[int]
     names: list[str]
     counters: "array[float]"
@@ -363,7 +363,7 @@ class PlaceTracker:
         self._states = [tracker.state for tracker in order]
         self._stale_from = DueTimes(tracker.stale_from_ms for tracker in order)
 
-    def moment(self) -> Moment:
+    def moment(self) -> PlaceMemory:
         """Return the state after the last poll, to be kept for another run."""
         trackers = self._trackers
         samples = [tracker.sample or NO_SAMPLE for tracker in trackers.values()]
@@ -391,7 +391,7 @@ class PlaceTracker:
             if series.changed_ms and series.changed_ms[-1] >= oldest_ms
         }
         day, totals = self.trend.day.last, self.trend.day_totals
-        return Moment(self._poll.at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
+        return PlaceMemory(self._poll.at_ms, list(trackers), counters, totals, numbers, more, flights, changes, day)
 
     def restore(self, earlier: EarlierRun, at_ms: int) -> None:
         """Continue from the state of an earlier run, as if polls had failed until now."""

@@ -17,14 +17,14 @@ from rsmq_tui.pipeline.datasource.messages import MessagePartition, Piece, packe
 from rsmq_tui.pipeline.datasource.options import (
     ERRORS,
     NEW,
-    Options,
     SourceError,
+    SourceOptions,
     briefly,
     explain,
     iterate,
     opened_lists,
 )
-from rsmq_tui.pipeline.datasource.writing import Written, check_all_sent, check_written, outgoing_rows
+from rsmq_tui.pipeline.datasource.writing import TaskResult, check_all_sent, check_written, outgoing_rows
 from rsmq_tui.protocol import RsmqError, ScanChunk, connect, name_bytes, name_of
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.client import ListQueue
@@ -42,7 +42,7 @@ class ListMessageReader(DataSourceReader):
     that a list does not have are null: sent_ms, rc, fr_ms.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
@@ -127,7 +127,7 @@ class ListWriter(DataSourceArrowWriter):
     is refused, and the write fails after all others are pushed. Lists have no delays and no ids.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         if options.ids != NEW or options.run is not None:
             raise SourceError("rows are pushed to a list at least once: leave options ids and run out")
         if options.delay_s is not None or "delay_s" in schema.names:
@@ -139,9 +139,9 @@ class ListWriter(DataSourceArrowWriter):
         self._check_server()
 
     @briefly
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """Push the rows of one partition; raises ``SourceError``."""
-        done = Written("")
+        done = TaskResult("")
         address = self._options.server.address()
         with connect(address, self._options.ns) as client:
             try:
@@ -159,9 +159,9 @@ class ListWriter(DataSourceArrowWriter):
     @briefly
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Raise ``SourceError`` if rows could not be pushed."""
-        check_all_sent([message for message in messages if isinstance(message, Written)])
+        check_all_sent([message for message in messages if isinstance(message, TaskResult)])
 
-    def _push(self, queue: ListQueue, items: Sequence[str | bytes], done: Written) -> None:
+    def _push(self, queue: ListQueue, items: Sequence[str | bytes], done: TaskResult) -> None:
         for part in _parts(items):
             try:
                 queue.push(*part)

@@ -50,7 +50,7 @@ from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.messages.peek import state_of
 from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.text import printable
-from rsmq_tui.pipeline.datasource.options import Options, SourceError, briefly, iterate, opened
+from rsmq_tui.pipeline.datasource.options import SourceError, SourceOptions, briefly, iterate, opened
 from rsmq_tui.protocol import (
     MICROSECONDS_FROM,
     SECONDS_BELOW,
@@ -309,7 +309,7 @@ class MessagePartition(InputPartition):
         self.pieces = tuple(pieces)
 
 
-async def plan(reader: RsmqReader, options: Options, pushed: Pushed) -> list[MessagePartition]:
+async def plan(reader: RsmqReader, options: SourceOptions, pushed: Pushed) -> list[MessagePartition]:
     """Return the tasks; raises ``SourceError``, and errors of the reader."""
     if not pushed.states:
         return [MessagePartition(())]
@@ -344,7 +344,7 @@ def _check_there(queue: str, size: QueueSize, reader: RsmqReader) -> None:
         raise SourceError(f"no queue {name} in namespace {printable(reader.ns)} of {reader.label}")
 
 
-async def _queues(reader: RsmqReader, options: Options, pushed: Pushed) -> list[str]:
+async def _queues(reader: RsmqReader, options: SourceOptions, pushed: Pushed) -> list[str]:
     if options.queue is not None:
         names: Sequence[str] = (options.queue,)
     else:
@@ -436,7 +436,7 @@ class MessageReader(DataSourceReader):
     ``.schema("queue string, id string")`` does.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         self._pushed = Pushed()
@@ -465,7 +465,7 @@ class MessageReader(DataSourceReader):
 class _Reading:
     """Reads pieces and makes batches; ``schema`` is that of the batches."""
 
-    def __init__(self, options: Options, pushed: Pushed, schema: pa.Schema) -> None:
+    def __init__(self, options: SourceOptions, pushed: Pushed, schema: pa.Schema) -> None:
         columns = set(schema.names)
         self._options = options
         self._pushed = pushed

@@ -107,7 +107,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SourceOptions:
     """All options, with their defaults; ``queue`` is a name as clients know it, or None for all queues.
 
     ``kind`` is rsmq or list; ``lists`` are names and patterns of lists, and ``list_names`` the names of their other
@@ -138,12 +138,12 @@ _LIST_NAMES = {"lists_processing": "processing", "lists_leases": "leases", "list
 _SERVER_OPTIONS = ("url", "profile", "config")
 _NAMES = (
     *_SERVER_OPTIONS,
-    *(each.name for each in fields(Options) if each.name not in ("server", "list_names")),
+    *(each.name for each in fields(SourceOptions) if each.name not in ("server", "list_names")),
     *_LIST_NAMES,
 )
 
 
-def read_options(given: Mapping[str, str]) -> Options:
+def read_options(given: Mapping[str, str]) -> SourceOptions:
     """Parse the options; raises ``SourceError`` if one is unknown or invalid."""
     said = {name.lower(): value for name, value in given.items()}
     for name in said:
@@ -152,10 +152,10 @@ def read_options(given: Mapping[str, str]) -> Options:
             meant = f"did you mean {close[0]}?" if close else f"known options: {', '.join(_NAMES)}"
             raise SourceError(f"unknown option {printable(name)}: {meant}")
     found: dict[str, Any] = {name: _READERS[name](name, value) for name, value in said.items() if name in _READERS}
-    return _with_lists(Options(_server(said), **found), said)
+    return _with_lists(SourceOptions(_server(said), **found), said)
 
 
-def _with_lists(options: Options, said: Mapping[str, str]) -> Options:
+def _with_lists(options: SourceOptions, said: Mapping[str, str]) -> SourceOptions:
     """Return the options with lists and the names of their keys; defaults come from the profile."""
     named = [name for name in ("lists", *_LIST_NAMES) if name in said]
     if options.kind == RSMQ.name and (not named or "kind" in said):
@@ -291,12 +291,12 @@ def iterate(reader: R, make: Callable[[R], AsyncGenerator[T, None]]) -> Iterator
             run(_close(coming, reader))
 
 
-def opened(options: Options) -> RsmqReader:
+def opened(options: SourceOptions) -> RsmqReader:
     """Return a reader of the server that the options name; raises ``SourceError``."""
     return RsmqReader(options.server.address(), options.ns)
 
 
-def opened_lists(options: Options) -> ListReader:
+def opened_lists(options: SourceOptions) -> ListReader:
     """Return a reader of the lists that the options name; raises ``SourceError``."""
     if not options.lists:
         raise SourceError(
@@ -306,7 +306,7 @@ def opened_lists(options: Options) -> ListReader:
     return ListReader(options.server.address(), options.list_names, options.lists)
 
 
-def opened_poller(options: Options, *, interval_s: float = 1.0) -> Polling:
+def opened_poller(options: SourceOptions, *, interval_s: float = 1.0) -> Polling:
     """Return a poller of the queues that the options name; raises ``SourceError``.
 
     A poller of lists searches for them only on request: a background search would not run between two polls.

@@ -40,8 +40,8 @@ from rsmq_tui.pipeline.datasource.messages import MessageReader
 from rsmq_tui.pipeline.datasource.options import (
     ERRORS,
     QUEUES,
-    Options,
     SourceError,
+    SourceOptions,
     briefly,
     opened_poller,
     read_options,
@@ -72,7 +72,7 @@ SAMPLE_SCHEMA = StructType(list(_SAMPLE_FIELDS.values()))
 MESSAGE_SCHEMA = StructType([_MESSAGE_FIELDS[name] for name in _MESSAGE_COLUMNS])
 
 
-def schema_of(options: Options) -> StructType:
+def schema_of(options: SourceOptions) -> StructType:
     """Return the default schema of a table."""
     if options.table == QUEUES:
         return SAMPLE_SCHEMA
@@ -80,7 +80,7 @@ def schema_of(options: Options) -> StructType:
     return StructType(wanted)
 
 
-def check_columns(wanted: StructType, options: Options) -> None:
+def check_columns(wanted: StructType, options: SourceOptions) -> None:
     """Raise ``SourceError`` if a schema that was given names columns or types that the table does not have."""
     table = options.table
     types = {each.name: each.dataType for each in (SAMPLE_SCHEMA if table == QUEUES else MESSAGE_SCHEMA)}
@@ -98,7 +98,7 @@ class QueueTableReader(DataSourceReader):
     Verdicts that need several polls, such as growing, appear only in a stream.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
 
@@ -122,7 +122,7 @@ class QueueTableReader(DataSourceReader):
         yield fitted(rows.polled(queues, snapshot.at_ms, None), schema).slice(0, len(queues))
 
 
-def place_of(options: Options, snapshot: Snapshot) -> Place:
+def place_of(options: SourceOptions, snapshot: Snapshot) -> Place:
     """Return the place of a snapshot's rows."""
     return Place(options.server.profile, snapshot.server, options.ns)
 
@@ -148,7 +148,7 @@ class SampleStreamReader(SimpleDataSourceStreamReader):
     the server does not answer when a query first starts, the query fails; later that is an outage.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
         # Created where the polls run: Spark also copies this object to other processes.
@@ -187,7 +187,7 @@ class SampleStreamReader(SimpleDataSourceStreamReader):
 class _Polls:
     """The polls of one run of a query."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._poller = opened_poller(options, interval_s=options.every_s)
         # After the options are known to be valid: it holds sockets from now on.
@@ -245,14 +245,14 @@ class _Polls:
 
 
 # The reader of messages and the writer for each kind of queue.
-_OF_KIND: dict[str, tuple[Callable[[Options, StructType], DataSourceReader], Callable[..., DataSourceWriter]]] = {
+_OF_KIND: dict[str, tuple[Callable[[SourceOptions, StructType], DataSourceReader], Callable[..., DataSourceWriter]]] = {
     RSMQ.name: (MessageReader, QueueWriter),
     LIST.name: (ListMessageReader, ListWriter),
 }
 
 
 class RsmqDataSource(DataSource):
-    """The data source ``rsmq``: reads queues as tables or streams, and writes to them; see ``Options``."""
+    """The data source ``rsmq``: reads queues as tables or streams, and writes to them; see ``SourceOptions``."""
 
     @classmethod
     def name(cls) -> str:

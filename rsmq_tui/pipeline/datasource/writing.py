@@ -14,7 +14,7 @@ from pyspark.sql.types import BinaryType, ByteType, DataType, IntegerType, LongT
 
 from rsmq_tui.history.names import read_name
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
-from rsmq_tui.pipeline.datasource.options import ERRORS, KEPT, ONCE, Options, SourceError, briefly, explain
+from rsmq_tui.pipeline.datasource.options import ERRORS, KEPT, ONCE, SourceError, SourceOptions, briefly, explain
 from rsmq_tui.protocol import RsmqError, StoredMessage, connect, name_bytes, validation
 from rsmq_tui.protocol.rsmq.client import FencedRsmq, MarkedMessage
 from rsmq_tui.protocol.rsmq.operations import CHUNK_MESSAGES
@@ -45,7 +45,7 @@ class Outgoing:
     kept: dict[str, Any] | None = None
 
 
-def check_written(schema: StructType, options: Options) -> None:
+def check_written(schema: StructType, options: SourceOptions) -> None:
     """Raise ``SourceError`` if rows of that schema cannot be sent."""
     types = {each.name: each.dataType for each in schema}
     known = _COLUMNS | (_KEPT_COLUMNS if options.ids == KEPT else {})
@@ -66,7 +66,9 @@ def check_written(schema: StructType, options: Options) -> None:
         raise SourceError("messages with ids keep their due_ms: leave delay_s out")
 
 
-def outgoing_rows(batch: pa.RecordBatch, options: Options, refuse: Callable[[int, str], None]) -> Iterator[Outgoing]:
+def outgoing_rows(
+    batch: pa.RecordBatch, options: SourceOptions, refuse: Callable[[int, str], None]
+) -> Iterator[Outgoing]:
     """Yield the rows to send; ``refuse`` is called for the others. A row's queue overrides the option."""
     columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
     count = batch.num_rows
@@ -120,7 +122,7 @@ _AFTER_S = 600
 
 
 @dataclass
-class Written(WriterCommitMessage):
+class TaskResult(WriterCommitMessage):
     """The result of a task: messages sent, messages that had been sent before, rows that cannot be sent."""
 
     fence: str
@@ -136,7 +138,7 @@ class Written(WriterCommitMessage):
             self.reasons.append(reason)
 
 
-def check_all_sent(written: Sequence[Written]) -> None:
+def check_all_sent(written: Sequence[TaskResult]) -> None:
     """Raise ``SourceError`` if some rows could not be sent."""
     refused = sum(message.refused for message in written)
     if refused:
@@ -169,18 +171,18 @@ class QueueWriter(DataSourceArrowWriter):
     fails.
     """
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_written(schema, options)
         self._options = options
         self._write = secrets.token_hex(8)
         self._check_server()
 
     @briefly
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskResult:
         """Send the rows of one partition; raises ``SourceError``."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        done = Written(f"once:{self._write}:{partition}")
+        done = TaskResult(f"once:{self._write}:{partition}")
         address = self._options.server.address()
         with connect(address, self._options.ns) as client:
             sending = _Sending(FencedRsmq(client, self._options.ns), self._options, done, self._counts)
@@ -195,7 +197,7 @@ class QueueWriter(DataSourceArrowWriter):
     @briefly
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Release the fences; raises ``SourceError`` if rows could not be sent."""
-        written = [message for message in messages if isinstance(message, Written)]
+        written = [message for message in messages if isinstance(message, TaskResult)]
         if self._options.ids == ONCE:
             self._forget([*(message.fence for message in written), *self._counts[1:]])
         check_all_sent(written)
@@ -240,7 +242,7 @@ class QueueWriter(DataSourceArrowWriter):
 class _Sending:
     """Sends the rows of one task, and counts them in ``done``."""
 
-    def __init__(self, rsmq: FencedRsmq, options: Options, done: Written, counts: tuple[str, ...]) -> None:
+    def __init__(self, rsmq: FencedRsmq, options: SourceOptions, done: TaskResult, counts: tuple[str, ...]) -> None:
         self._rsmq = rsmq
         self._options = options
         self._done = done

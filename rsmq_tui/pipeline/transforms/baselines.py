@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, USUAL_HOURS_MIN
 from rsmq_tui.history.analysis.values import AGE
 from rsmq_tui.history.moments import HOUR_MS
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import QUEUE
 
@@ -38,7 +38,7 @@ _WEEK, _WEEKS, _NEAR = 168, 4, 1
 _FIRST_HOUR_OF_WEEK = 72
 
 
-def baseline(hours: DataFrame, settings: Settings) -> DataFrame:
+def baseline(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the table ``baseline``, from ``rollup_1h`` of all days: what is usual at the end of each queue's hours."""
     last = sf.max(_LOCAL_HOUR).over(Window.partitionBy(*QUEUE))
     known = _known(hours, settings).withColumn("last", last)
@@ -48,7 +48,7 @@ def baseline(hours: DataFrame, settings: Settings) -> DataFrame:
     return conform(_by_metric(usual, _HOUR_OF_WEEK, _ZONE).where(sf.col("hours") > 0), BASELINE)
 
 
-def anomalies(hours: DataFrame, settings: Settings) -> DataFrame:
+def anomalies(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the table ``anomalies``, from ``rollup_1h`` of all days: hours of the settings' score or more."""
     day = Window.partitionBy(*QUEUE).orderBy(sf.floor(sf.col("bucket_ms") / HOUR_MS)).rangeBetween(-24, -1)
     weeks = Window.partitionBy(*QUEUE, _HOUR_OF_WEEK).orderBy(_LOCAL_HOUR).rangeBetween(-_reach(), _NEAR - _WEEK)
@@ -70,7 +70,7 @@ def _reach() -> int:
     return _WEEKS * _WEEK + _NEAR
 
 
-def _known(hours: DataFrame, settings: Settings) -> DataFrame:
+def _known(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the hourly means of the metrics; ``local_hour`` is the hours since 1970 on the clocks of ``zone``."""
     zone = _zone_of(settings.zones, settings.zone)
     # Types without a time zone: the session's own does not matter.

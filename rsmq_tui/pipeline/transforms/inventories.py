@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS
 from rsmq_tui.history.moments import DAY_MS
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 from rsmq_tui.pipeline.transforms.samples import QUEUE
@@ -311,7 +311,7 @@ def _seen(first: str, last: str) -> tuple[Column, Column]:
     return sf.min(first).alias("first_seen_ms"), sf.max(last).alias("last_seen_ms")
 
 
-def message_tables(messages: DataFrame, days: Sequence[str], settings: Settings) -> dict[str, DataFrame]:
+def message_tables(messages: DataFrame, days: Sequence[str], settings: AnalysisSettings) -> dict[str, DataFrame]:
     """Return ``lifecycle`` and ``poison_days`` of these days, with ``day`` in front.
 
     ``messages`` are the recorded rows of these days and of the day after each, which has the inventories that follow

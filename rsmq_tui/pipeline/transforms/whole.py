@@ -38,7 +38,7 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.monitor import text
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, plural, rounded
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
@@ -59,7 +59,7 @@ WHOLE_SOURCES = {
 """The tables over all days, and the tables by day that each is computed from."""
 
 
-def whole_tables(tables: Mapping[str, DataFrame], settings: Settings) -> dict[str, DataFrame]:
+def whole_tables(tables: Mapping[str, DataFrame], settings: AnalysisSettings) -> dict[str, DataFrame]:
     """Return the tables over all days; ``tables`` are those in ``WHOLE_SOURCES``, with all of their days.
 
     ``incidents`` is computed from the rows of ``episodes`` once they are written.
@@ -95,7 +95,7 @@ def queues(hours: DataFrame) -> DataFrame:
 _EPISODE_FIELDS = [field.name for field in fields(Episode) if field.name != "place"]
 
 
-def incidents(episodes: Iterable[Mapping[str, Any]], settings: Settings) -> list[dict[str, Any]]:
+def incidents(episodes: Iterable[Mapping[str, Any]], settings: AnalysisSettings) -> list[dict[str, Any]]:
     """Return the rows of the table ``incidents``, from those of ``episodes``.
 
     It is computed by this process, by the rule that replays use (see ``rsmq_tui.history.analysis.incidents``): there
@@ -255,7 +255,7 @@ HORIZON_MS = 365 * 24 * HOUR_MS
 """Limits that are reached later are not forecast."""
 
 
-def forecast(hours: DataFrame, settings: Settings) -> DataFrame:
+def forecast(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the table ``forecast``, from ``rollup_1h`` of all days.
 
     It has the queues that existed in the last hour of their place, or in the one before. Times are relative to the last

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import Filter
-from rsmq_tui.monitor.filters.search import INCOMPLETE, Progress
+from rsmq_tui.monitor.filters.search import INCOMPLETE, SearchProgress
 from rsmq_tui.monitor.list_poller import search_lists
 from rsmq_tui.monitor.messages.peek import MessageState
 from rsmq_tui.monitor.text import plural, printable
@@ -55,7 +55,7 @@ from rsmq_tui.triage.lists.select import (
     spans_of,
     walk_ms,
 )
-from rsmq_tui.triage.lists.transfer import NO_BODY, Outgoing, refuse_other_slots, refuse_unreadable
+from rsmq_tui.triage.lists.transfer import NO_BODY, TransferTarget, refuse_other_slots, refuse_unreadable
 from rsmq_tui.triage.scope import (
     BODIES_SHOWN,
     Everything,
@@ -175,7 +175,7 @@ class ListBackend(Backend):
         if self._opened is not None:
             await self._opened.aclose()
 
-    def _search(self, queue: str, wanted: Filter) -> AsyncGenerator[Progress, None]:
+    def _search(self, queue: str, wanted: Filter) -> AsyncGenerator[SearchProgress, None]:
         if self._opened is None:
             self._opened = ListReader(self._server, self._names, self._patterns)
         return search_lists(self._opened, queue, wanted, age=self._age)
@@ -410,7 +410,7 @@ class _Preparing:
         )
         if isinstance(action, actions.Move):
             self._to = actions.target_of_list(action.target, ns)
-            self._outgoing = Outgoing(editor, self._to)
+            self._outgoing = TransferTarget(editor, self._to)
 
     def sent(self, bodies: Iterable[bytes | None], *, first: bool = False) -> Iterator[Step]:
         """Push items at one end."""

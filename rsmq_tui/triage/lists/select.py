@@ -14,7 +14,7 @@ from os import SEEK_END
 from typing import NamedTuple
 
 from rsmq_tui.monitor.filters.language import Filter, parse_filter
-from rsmq_tui.monitor.filters.search import Progress
+from rsmq_tui.monitor.filters.search import SearchProgress
 from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.editor import ListEditor
 from rsmq_tui.protocol.lists.edits import ListBatch, Window
@@ -333,7 +333,7 @@ async def _turned(found: Sequence[ItemBatch]) -> AsyncGenerator[ItemBatch, None]
 
 
 # Searches a queue with a filter.
-Search = Callable[[str, Filter], AsyncGenerator[Progress, None]]
+Search = Callable[[str, Filter], AsyncGenerator[SearchProgress, None]]
 
 
 class EligibleItems(NamedTuple):

@@ -22,7 +22,7 @@ from rsmq_tui.triage.scope import Guard, Preview
 NO_BODY = "it has no body"
 
 
-class Outgoing:
+class TransferTarget:
     """The target of items of a list queue: a list, or an RSMQ queue, in which they get new ids of the server's time."""
 
     def __init__(self, editor: ListEditor, to: Target) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rsmq_tui.monitor import MessageState
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.matching import Term
-from rsmq_tui.monitor.filters.search import Progress, due_first, search, search_chunks, search_due_first
+from rsmq_tui.monitor.filters.search import SearchProgress, due_first, search, search_chunks, search_due_first
 from rsmq_tui.monitor.messages.peek import read_message
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol import Address, RawMessage, RsmqReader, ScanChunk, leading_int, name_bytes, name_of, rsmq_error
@@ -232,7 +232,7 @@ async def select_shown(
 
 
 async def select_matching(
-    found_by: AsyncGenerator[Progress, None], selection: Selection, on_progress: ScanCallback
+    found_by: AsyncGenerator[SearchProgress, None], selection: Selection, on_progress: ScanCallback
 ) -> int:
     """Select the matches of a search of the whole queue; return how many messages could not be searched."""
     unsearched = 0

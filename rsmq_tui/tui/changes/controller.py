@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rsmq_tui.monitor.audit.findings import Finding
     from rsmq_tui.triage.actions import Action
     from rsmq_tui.triage.change import Change, ChangeReport
-    from rsmq_tui.triage.execute import Run
+    from rsmq_tui.triage.execute import RunningChange
     from rsmq_tui.triage.export import Exported
     from rsmq_tui.triage.scope import Preview, ScanCallback, Scope
     from rsmq_tui.triage.several import SeveralRun
@@ -173,7 +173,7 @@ class ChangeController:
         self._app = app
         self._shown = shown
         self._tell_screens = tell
-        self._run: Run | SeveralRun | None = None
+        self._run: RunningChange | SeveralRun | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
         self._ended = asyncio.Event()
@@ -570,7 +570,7 @@ class ChangeController:
                 server.source.wake()
         self._tell(status)
 
-    async def _make(self, aims: Aims, run: "Run | SeveralRun") -> ChangeStatus:
+    async def _make(self, aims: Aims, run: "RunningChange | SeveralRun") -> ChangeStatus:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
 
         words = run.preview.action.doing

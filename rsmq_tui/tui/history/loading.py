@@ -151,7 +151,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Loaded:
     """What was loaded for ``wanted``; ``failure`` says why nothing was."""
 
     wanted: LoadRequest
@@ -177,7 +177,7 @@ class Loader:
         self._kept: dict[str, tuple[object, object]] = {}
         self._failed: list[str] = []
 
-    def load(self, wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Shown:
+    def load(self, wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Loaded:
         """Load what was requested; ``default`` chooses the range if none is given. Errors are in the result.
 
         A part that cannot be read is missing and listed in ``problems``; the others are there.
@@ -186,12 +186,12 @@ class Loader:
         try:
             return self._load(self._opened(wanted.look), wanted, default)
         except ImportError:
-            return Shown(wanted, failure=MISSING)
+            return Loaded(wanted, failure=MISSING)
         except HistoryError as error:
-            return Shown(wanted, failure=str(error))
+            return Loaded(wanted, failure=str(error))
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
-            return Shown(wanted, failure=f"{self._label} cannot be shown: {reason_of(error)}")
+            return Loaded(wanted, failure=f"{self._label} cannot be shown: {reason_of(error)}")
 
     @property
     def _label(self) -> str:
@@ -207,9 +207,9 @@ class Loader:
         self._look = look
         return self._analysis
 
-    def _load(self, analysis: "Analysis", wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Shown:
+    def _load(self, analysis: "Analysis", wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Loaded:
         whole, manifest = analysis.span(), analysis.manifest
-        shown = Shown(wanted, analysis.label, manifest.history, manifest.made_ms, whole)
+        shown = Loaded(wanted, analysis.label, manifest.history, manifest.made_ms, whole)
         if whole is None:
             return replace(shown, problems=analysis.problems)
         span = wanted.span or default(whole)

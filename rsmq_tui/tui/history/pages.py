@@ -268,7 +268,7 @@ _INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HistoryPage:
     """One page. For a row, ``ref`` returns its queue, ``at_ms`` the moment to replay, ``sentence`` its text in full."""
 
     id: str
@@ -312,7 +312,7 @@ def incident_rows(lists: Lists) -> list[Incident]:
 
 
 PAGES = (
-    Page(
+    HistoryPage(
         "queues",
         "Queues",
         QUEUE_COLUMNS,
@@ -321,8 +321,8 @@ PAGES = (
         ref=lambda row: row.facts.ref,
         empty="The analysis contains no queues.",
     ),
-    Page(HEAT, "Heat map", empty="No data for this time."),
-    Page(
+    HistoryPage(HEAT, "Heat map", empty="No data for this time."),
+    HistoryPage(
         "incidents",
         "Incidents",
         INCIDENT_COLUMNS,
@@ -332,7 +332,7 @@ PAGES = (
         sentence=lambda row: f"{' → '.join(row.verdicts)}: {row.cause}" if len(row.verdicts) > 1 else row.cause,
         empty="No queue had a problem in this time.",
     ),
-    Page(
+    HistoryPage(
         "episodes",
         "Episodes",
         EPISODE_COLUMNS,
@@ -342,7 +342,7 @@ PAGES = (
         sentence=lambda row: row.cause,
         empty="No queue had a problem in this time.",
     ),
-    Page(
+    HistoryPage(
         "poison",
         "Poison",
         POISON_COLUMNS,
@@ -352,7 +352,7 @@ PAGES = (
         sentence=lambda row: row.id,
         empty=f"No poison messages in this time; {_INVENTORIES}.",
     ),
-    Page(
+    HistoryPage(
         "advice",
         "Advice",
         ADVICE_COLUMNS,
@@ -361,7 +361,7 @@ PAGES = (
         sentence=lambda row: row.told,
         empty=f"No advice on visibility timeouts; {_INVENTORIES}.",
     ),
-    Page(
+    HistoryPage(
         "forecasts",
         "Forecasts",
         FORECAST_COLUMNS,
@@ -370,7 +370,7 @@ PAGES = (
         sentence=lambda row: row.told,
         empty="No forecasts: they need at least one day of history.",
     ),
-    Page(
+    HistoryPage(
         "unusual",
         "Unusual hours",
         ANOMALY_COLUMNS,
@@ -382,7 +382,7 @@ PAGES = (
 )
 
 
-def key_of(page: Page, row: Any) -> str:
+def key_of(page: HistoryPage, row: Any) -> str:
     """Return the unique key of a row in its page."""
     if page.id == "queues":
         return repr(row.facts.ref)
@@ -390,7 +390,7 @@ def key_of(page: Page, row: Any) -> str:
     return repr((*parts, getattr(row, "bucket_ms", None)))
 
 
-def tab_pieces(chosen: Page, lists: Lists | None, notes: Sequence[str], width: int) -> list[Piece]:
+def tab_pieces(chosen: HistoryPage, lists: Lists | None, notes: Sequence[str], width: int) -> list[Piece]:
     """Return the tabs of the pages with their numbers, and ``notes``, texts about the chosen one.
 
     If not all tabs fit, only the chosen one is shown, with its number among them.
@@ -589,7 +589,7 @@ class PastPane(Pane[None]):
         self._charts = charts
         self._details = LineView(id="row")
         self._details.can_focus = False
-        self._shown: tuple[Page, Any, QueueRef | None, Lists, HistoryContext] | None = None
+        self._shown: tuple[HistoryPage, Any, QueueRef | None, Lists, HistoryContext] | None = None
 
     def compose(self) -> ComposeResult:
         """The charts, and the details."""
@@ -597,7 +597,7 @@ class PastPane(Pane[None]):
         with Vertical(classes="parts"):
             yield self._details
 
-    def show(self, page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext) -> None:
+    def show(self, page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext) -> None:
         """Show a row of a page, None if there is none, and the incidents of a queue."""
         self._shown = page, row, ref, lists, context
         self._show_lines()
@@ -610,7 +610,7 @@ class PastPane(Pane[None]):
 
 
 def detail_lines(
-    page: Page, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext, width: int
+    page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext, width: int
 ) -> list[Sequence[Piece]]:
     """Return each value of a row, None if there is none, its text in full, and the incidents of a queue."""
     lines: list[Sequence[Piece]] = []

@@ -24,9 +24,9 @@ from rsmq_tui.tui.history.loading import (
     PRESETS,
     AnalysisLocation,
     Lists,
+    Loaded,
     Loader,
     LoadRequest,
-    Shown,
     last,
     range_words,
     read_range,
@@ -114,7 +114,7 @@ class RangeScreen(Dialog[TimeRange]):
 _NARROW = 60
 
 
-def source_pieces(shown: Shown, out: str) -> list[Piece]:
+def source_pieces(shown: Loaded, out: str) -> list[Piece]:
     """Return which analysis is shown, that it is not live, and what is missing in it."""
     made = (
         ""
@@ -148,7 +148,7 @@ def queues_words(refs: Sequence[QueueRef], known: int, context: pages.HistoryCon
     return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
 
 
-def row_pieces(page: pages.Page, row: Any) -> list[Piece]:
+def row_pieces(page: pages.HistoryPage, row: Any) -> list[Piece]:
     """Return the full text of a row, which the table may cut off; empty if there is no row."""
     if row is None:
         return []
@@ -159,7 +159,9 @@ def row_pieces(page: pages.Page, row: Any) -> list[Piece]:
     return [*pieces, (printable(page.sentence(row), 300), "")]
 
 
-def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = "", *, refresh: str) -> list[Piece]:
+def why_empty(
+    shown: Loaded, page: pages.HistoryPage, typed: str, width: int, of: str = "", *, refresh: str
+) -> list[Piece]:
     """Return why a page has no rows, ``of`` one queue or of all, and what to do, in lines of that width.
 
     ``refresh`` is the key that reads it again.
@@ -168,7 +170,7 @@ def why_empty(shown: Shown, page: pages.Page, typed: str, width: int, of: str = 
     return [(f"  {line}", style) for words, style in reasons for line in _wrapped(words, width)]
 
 
-def _why_empty(shown: Shown, page: pages.Page, typed: str, of: str, refresh: str) -> list[Piece]:
+def _why_empty(shown: Loaded, page: pages.HistoryPage, typed: str, of: str, refresh: str) -> list[Piece]:
     if shown.failure is not None:
         return [(printable(shown.failure, 300), "alarm"), (f"{refresh} retries.", "muted")]
     if shown.made_ms is None:
@@ -201,14 +203,14 @@ class PastChoice:
         self.refs: tuple[QueueRef, ...] = ()
         self.only: QueueRef | None = None
         self.typed = ""
-        self._before: tuple[pages.Page, dict[QueueRef, None]] | None = None
+        self._before: tuple[pages.HistoryPage, dict[QueueRef, None]] | None = None
 
-    def narrow(self, ref: QueueRef, page: pages.Page) -> None:
+    def narrow(self, ref: QueueRef, page: pages.HistoryPage) -> None:
         """Show the incidents and episodes of one queue only, coming from that page."""
         self._before = page, self.marked
         self.only, self.marked = ref, {ref: None}
 
-    def widen(self) -> pages.Page | None:
+    def widen(self) -> pages.HistoryPage | None:
         """Show all queues again, with the earlier marks; return the page before ``narrow``, None if not narrowed."""
         before, self._before, self.only = self._before, None, None
         if before is None:
@@ -216,7 +218,7 @@ class PastChoice:
         page, self.marked = before
         return page
 
-    def rows(self, page: pages.Page, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
+    def rows(self, page: pages.HistoryPage, lists: Lists, name: Callable[[QueueRef], str]) -> list[Any]:
         """Return the rows of a page that pass the filters; ``name`` returns the name of a queue."""
         rows = page.rows(lists)
         heads = {row.head_id for row in rows if isinstance(row, Incident) and row.ref == self.only}
@@ -236,7 +238,7 @@ class PastChoice:
             return row.id in heads or (row.worst == DOWN and row.place[:2] == only.place[:2])
         return row.ref is None and row.place == only.place
 
-    def follow(self, page: pages.Page, row: Any, lists: Lists) -> tuple[QueueRef, ...]:
+    def follow(self, page: pages.HistoryPage, row: Any, lists: Lists) -> tuple[QueueRef, ...]:
         """Return the queues to chart: the marked ones, else those of the row under the cursor, None for no row."""
         refs = tuple(self.marked)
         if not refs and row is not None:
@@ -264,7 +266,7 @@ class PastChoice:
         refs = [ref for ref in refs if self.passes(ref, name)]
         self.marked = {} if set(refs) == set(self.marked) else dict.fromkeys(refs)
 
-    def begin_with(self, wanted: tuple[str, str, str], shown: Shown) -> bool:
+    def begin_with(self, wanted: tuple[str, str, str], shown: Loaded) -> bool:
         """Mark a queue by server, namespace and name, or one of that name elsewhere; return whether one exists."""
         server, ns, queue = wanted
         found = [facts.ref for facts in shown.lists.queues if facts.ref.queue == queue]
@@ -292,7 +294,7 @@ class HistoryScreen(DashboardScreen):
         self._location = location
         self._wanted_queue = queue
         self._loader = Loader(location.analysis)
-        self._shown = Shown(_NOTHING)
+        self._shown = Loaded(_NOTHING)
         self._asked = LoadRequest(refs=())
         self._is_loading = False
         self._page = pages.PAGES[0]
@@ -458,7 +460,7 @@ class HistoryScreen(DashboardScreen):
             times_of(lists.incidents, lists.episodes),
         )
 
-    def _turn_to(self, page: pages.Page) -> None:
+    def _turn_to(self, page: pages.HistoryPage) -> None:
         self._page = page
         for name, table in self.tables.items():
             table.display = name == page.id

@@ -89,7 +89,7 @@ def _key(server: WatchedServer, queue: str) -> str:
     return f"{server.place}\0{queue}"
 
 
-class Line(NamedTuple):
+class SearchRow(NamedTuple):
     """A row of the table: a message, or without one the queue above its messages."""
 
     found: QueueMatches
@@ -125,35 +125,35 @@ class _Context:
         )
 
 
-def _of_message(column: Column[MessageRow, MessageContext]) -> Column[Line, _Context]:
+def _of_message(column: Column[MessageRow, MessageContext]) -> Column[SearchRow, _Context]:
     """Return a column of messages for lines, whose cells are empty for a queue."""
 
-    def cell(line: Line, context: _Context) -> Piece | list[Piece]:
+    def cell(line: SearchRow, context: _Context) -> Piece | list[Piece]:
         return ("", "") if line.row is None else column.cell(line.row, context.of(line.found))
 
     return Column(column.id, column.title, column.width, cell, column.drop, column.right, column.grow)
 
 
-def _mark(line: Line, context: _Context) -> Piece | list[Piece]:
+def _mark(line: SearchRow, context: _Context) -> Piece | list[Piece]:
     if line.row is None:
         return ("●", "strong") if line.found.marks.is_all else ("", "")
     return MESSAGE_COLUMNS[0].cell(line.row, context.of(line.found))
 
 
-def _queue(line: Line, context: _Context) -> Piece:
+def _queue(line: SearchRow, context: _Context) -> Piece:
     server = line.found.server
     title = f"{server.name or server.place} " if context.names_servers else ""
     return f"{title}{line.found.queue}", "strong" if line.row is None else "muted"
 
 
-def _body(line: Line, context: _Context) -> Piece | list[Piece]:
+def _body(line: SearchRow, context: _Context) -> Piece | list[Piece]:
     hits = line.found.hits
     if line.row is not None:
         return MESSAGE_COLUMNS[-1].cell(line.row, context.of(line.found))
     return (f"✗ {hits.error}", "alarm") if hits.error else (line.found.words, "strong")
 
 
-def _columns(*, clock_times: bool = False) -> tuple[Column[Line, _Context], ...]:
+def _columns(*, clock_times: bool = False) -> tuple[Column[SearchRow, _Context], ...]:
     return (
         Column("mark", "", 1, _mark),
         Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
@@ -398,7 +398,7 @@ class SearchScreen(DashboardScreen):
         row = line.row or next(iter(found.hits.rows), None)
         self._pane.follow(row, self._cells.of(found).at_ms, found.queue, found.server.place)
 
-    def _open(self, line: Line) -> None:
+    def _open(self, line: SearchRow) -> None:
         server, queue = line.found.server, line.found.queue
         if line.row is not None:
             self.dashboard.navigation.open("message", queue, line.row.id, server.place)
@@ -530,7 +530,7 @@ class SearchScreen(DashboardScreen):
             self.table.repaint()
         self._show_pane()
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self) -> Iterator[SearchRow]:
         order = self._order_of_all
         if order is not None:
             yield from self._sorted(order)
@@ -538,16 +538,16 @@ class SearchScreen(DashboardScreen):
             hits = found.hits
             hits.arrange()
             if order is None or hits.not_searched or hits.error:
-                yield Line(found, None)
+                yield SearchRow(found, None)
             if order is None:
-                yield from (Line(found, row) for row in sorted(hits.rows, key=DUE.place_of))
+                yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.place_of))
 
-    def _sorted(self, order: Order) -> Sequence[Line]:
+    def _sorted(self, order: Order) -> Sequence[SearchRow]:
         """Return the first messages of all queues in an order."""
         lines = []
         for found in self._found.values():
             found.hits.arrange()
-            lines += [(order.place_of(row), found.key, Line(found, row)) for row in found.hits.rows]
+            lines += [(order.place_of(row), found.key, SearchRow(found, row)) for row in found.hits.rows]
         return [line for *_, line in sorted(lines, key=itemgetter(0, 1))[:LISTED_MAX]]
 
     @property

@@ -16,8 +16,8 @@ from rsmq_tui.monitor import (
     Page,
     PageRequest,
     PeekError,
-    Progress,
     QueueState,
+    SearchProgress,
     Snapshot,
     parse_filter,
 )
@@ -462,7 +462,7 @@ class MessageList(Vertical):
         if found.words:
             self.notify(found.words, markup=False)
 
-    def _tell_finding(self, progress: Progress) -> None:
+    def _tell_finding(self, progress: SearchProgress) -> None:
         self._finding = f" searching for the id · {count(progress.scanned)} of {count(progress.depth)} read · esc stops"
         self._show_head()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rsmq_tui.history.moments import MomentError, read_moment
-from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, Progress, Source
+from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, SearchProgress, Source
 from rsmq_tui.monitor.filters.matching import Term
 from rsmq_tui.monitor.text import count, date_clock, plural, printable, shown_zone
 from rsmq_tui.protocol import Anchor, Part
@@ -100,7 +100,7 @@ def place_among(rows: Sequence[MessageRow], position: Position) -> int:
 
 
 async def find(
-    source: Source, queue: str, part: Part, position: Position, on_progress: Callable[[Progress], None]
+    source: Source, queue: str, part: Part, position: Position, on_progress: Callable[[SearchProgress], None]
 ) -> FoundPosition:
     """Find a position in a part of a queue; raises ``PositionError`` and ``PeekError``.
 
@@ -173,7 +173,7 @@ async def _first_item_sent(source: Source, first: Page, sent_ms: int) -> FoundPo
 
 
 async def _with_prefix(
-    source: Source, queue: str, id: str, on_progress: Callable[[Progress], None]
+    source: Source, queue: str, id: str, on_progress: Callable[[SearchProgress], None]
 ) -> MessageRow | None:
     """Return a message whose id begins with that: of those found in one step, the one that is due first."""
     wanted = Filter(f"id:{id}", (Term("id", ":", id),))

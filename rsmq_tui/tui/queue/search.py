@@ -11,8 +11,8 @@ from rsmq_tui.monitor import (
     MessageRow,
     MessageState,
     Page,
-    Progress,
     QueueState,
+    SearchProgress,
     parse_filter,
 )
 from rsmq_tui.monitor.filters.matching import sent_by_id
@@ -223,7 +223,7 @@ class Hits:
         self._kept: list[_Kept] = []
         self._arranged = True
 
-    def add(self, progress: Progress) -> None:
+    def add(self, progress: SearchProgress) -> None:
         """Add the matches of one step of the search."""
         self.error = ""
         self.at_ms, self.depth = progress.at_ms, progress.depth
@@ -292,7 +292,7 @@ class Hits:
             return self.before
         return self
 
-    def _keep(self, progress: Progress) -> None:
+    def _keep(self, progress: SearchProgress) -> None:
         """Keep the first matches; they may be found in the opposite order."""
         last = self._kept[-1].place if len(self._kept) == self._most else None
         place = _placing(self.order, progress)
@@ -310,7 +310,7 @@ class _Kept:
 
     __slots__ = ("_at", "_message", "_row", "place")
 
-    def __init__(self, place: _Place, message: RawMessage, progress: Progress) -> None:
+    def __init__(self, place: _Place, message: RawMessage, progress: SearchProgress) -> None:
         self.place = place
         self._row: MessageRow | None = None
         if progress.age is None:
@@ -328,7 +328,7 @@ class _Kept:
         return self._row
 
 
-def _placing(order: Order, progress: Progress) -> Callable[[RawMessage], _Place]:
+def _placing(order: Order, progress: SearchProgress) -> Callable[[RawMessage], _Place]:
     """Return the sort key of an order; unknown values come last."""
     sent_at = sent_by_id if progress.age is None else sent_by(progress.age)
     values: dict[str, Callable[[RawMessage], float | None]] = {

@@ -16,7 +16,7 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.options import SourceError, opened_poller, read_options
 from rsmq_tui.pipeline.datasource.source import SampleStreamReader
-from rsmq_tui.pipeline.datasource.writing import Written
+from rsmq_tui.pipeline.datasource.writing import TaskResult
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.protocol.lists.naming import LISTS_NS, item_id
@@ -36,12 +36,12 @@ def read(url: str, **options: str) -> list[Row]:
     return rows
 
 
-def push(url: str, columns: Row, **options: str) -> Written:
+def push(url: str, columns: Row, **options: str) -> TaskResult:
     """Push some rows as one task."""
     batch = pa.RecordBatch.from_pydict(columns)
     writer: Any = RsmqDataSource({"url": url, "kind": "list", **options}).writer(from_arrow_schema(batch.schema), False)
     written = writer.write(iter([batch]))
-    assert isinstance(written, Written)
+    assert isinstance(written, TaskResult)
     writer.commit([written])
     return written
 

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from rsmq_tui.pipeline.datasource import RsmqDataSource
 from rsmq_tui.pipeline.datasource.options import SourceError
-from rsmq_tui.pipeline.datasource.writing import QueueWriter, Written
+from rsmq_tui.pipeline.datasource.writing import QueueWriter, TaskResult
 from rsmq_tui.protocol import Rsmq
 from tests.pipeline.datasource.conftest import BODIES, Load
 from tests.pipeline.datasource.reading import read
@@ -56,7 +56,7 @@ def writer_of(url: str, schema: pa.Schema, **options: str) -> QueueWriter:
     return writer
 
 
-def send(url: str, columns: Columns, **options: str) -> Written:
+def send(url: str, columns: Columns, **options: str) -> TaskResult:
     """Send some rows as one task, in two batches."""
     batch = batch_of(columns)
     half = batch.num_rows // 2

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, SCHEMAS
 from rsmq_tui.monitor.text import count, duration
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 
 HOUR_MS = 3_600_000
 # A Saturday.
@@ -180,7 +180,7 @@ def _known(rows: list[Row], name: str) -> list[float]:
     return [row[name] for row in rows if row[name] is not None]
 
 
-def expected_forecast(rows: list[Row], settings: Settings) -> dict[Any, Row]:
+def expected_forecast(rows: list[Row], settings: AnalysisSettings) -> dict[Any, Row]:
     """The table ``forecast``, by queue and metric."""
     newest_ms = max(row["bucket_ms"] for row in rows)
     limits = {"depth": settings.depth_limit, "oldest_ready_age_ms": settings.age_limit_ms}

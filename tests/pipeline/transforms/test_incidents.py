@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import EPISODES, INCIDENTS, SCHEMAS, VERDICT_RUNS
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.samples import sample_tables
 from rsmq_tui.pipeline.transforms.whole import incidents
@@ -33,7 +33,7 @@ def test_the_table_is_what_the_rule_makes_of_the_episodes() -> None:
         episode(None, "down", 30 * MINUTE),
         episode("dead", "aged", 0),
     ]
-    table = incidents(rows, Settings(expected={"prod": Expected(("dead",)).as_lists()}))
+    table = incidents(rows, AnalysisSettings(expected={"prod": Expected(("dead",)).as_lists()}))
 
     one, head = sorted(
         pa.Table.from_pylist(table, SCHEMAS[INCIDENTS]).to_pylist(), key=lambda row: int(row["start_ms"])
@@ -54,7 +54,7 @@ def test_another_engine_finds_the_same_incidents_in_the_runs(spark: SparkSession
     runs = sample_tables(frame(spark, rows), HOURS, keep=lambda rows: rows)[VERDICT_RUNS]
     stored = spark.createDataFrame(runs.toArrow())
 
-    found = comparable(incidents(rows_of(episodes_of(stored)), Settings()))
+    found = comparable(incidents(rows_of(episodes_of(stored)), AnalysisSettings()))
 
     assert sorted(found, key=_order) == sorted(incidents_by_sql(stored.toArrow()), key=_order)
     assert {row["queue"] is None for row in found} == {True, False}

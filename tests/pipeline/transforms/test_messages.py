@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON_DAYS
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import columns_of
 from rsmq_tui.pipeline.transforms.inventories import message_tables
 from tests.pipeline.transforms.made_inventories import (
@@ -26,7 +26,7 @@ from tests.pipeline.transforms.made_inventories import (
     stored_on,
 )
 
-SETTINGS = Settings(poison_rc=5)
+SETTINGS = AnalysisSettings(poison_rc=5)
 HISTORIES = st.builds(Chances, seed=st.integers(0, 2**32), hours=st.integers(1, 9))
 
 

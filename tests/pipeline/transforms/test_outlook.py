@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEUES
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import columns_of
 from rsmq_tui.pipeline.transforms.whole import forecast, queues
@@ -30,7 +30,7 @@ from tests.pipeline.transforms.made_hours import (
 )
 
 HOURS = st.builds(Chances, seed=st.integers(0, 2**32), missing=st.sampled_from((0, 20, 50)))
-LIMITED = Settings(depth_limit=100_000)
+LIMITED = AnalysisSettings(depth_limit=100_000)
 
 
 def rows_of(df: DataFrame, table: str, *names: str) -> dict[Any, Row]:
@@ -57,7 +57,7 @@ def same(found: dict[Any, Row], expected: dict[Any, Row]) -> None:
 def test_baseline_and_anomalies_equal_the_brute_force(spark: SparkSession, chances: Chances, zone: str) -> None:
     rows = weekly_hours(chances)
     hours = spark.createDataFrame(arrow(rows))
-    settings = Settings(zone=zone)
+    settings = AnalysisSettings(zone=zone)
 
     same(rows_of(baseline(hours, settings), BASELINE, "queue", "metric", "hour_of_week"), expected_baseline(rows, zone))
     found = rows_of(anomalies(hours, settings), ANOMALIES, "queue", "metric", "bucket_ms")
@@ -88,7 +88,7 @@ def test_a_constant_queue_is_not_unusual_at_its_first_change(spark: SparkSession
         *weeks("empty", 1000.0, 1000.0, 1000.0), hour("empty", 504, depth_mean=0.0),
     ]  # fmt: skip
 
-    found = rows_of(anomalies(spark.createDataFrame(arrow(rows)), Settings()), ANOMALIES, "queue")
+    found = rows_of(anomalies(spark.createDataFrame(arrow(rows)), AnalysisSettings()), ANOMALIES, "queue")
 
     assert {queue: row["score"] for (queue,), row in found.items()} == {"six more": 6.0, "empty": -20.0}
     assert found["six more",]["bucket_ms"] == START_MS + 3 * 168 * HOUR_MS
@@ -111,12 +111,12 @@ def office(from_: datetime, days: int, zone: str) -> list[Row]:
 def test_working_hours_are_usual_when_the_clocks_change(spark: SparkSession, change: datetime) -> None:
     rows = office(change - timedelta(days=35), 70, "Europe/Berlin")
     hours = spark.createDataFrame(arrow(rows))
-    by_profile = Settings(zones={"prod": "Europe/Berlin", "other": "Asia/Tokyo"})
+    by_profile = AnalysisSettings(zones={"prod": "Europe/Berlin", "other": "Asia/Tokyo"})
 
-    assert rows_of(anomalies(hours, Settings(zone="Europe/Berlin")), ANOMALIES, "bucket_ms", "metric") == {}
+    assert rows_of(anomalies(hours, AnalysisSettings(zone="Europe/Berlin")), ANOMALIES, "bucket_ms", "metric") == {}
     assert rows_of(anomalies(hours, by_profile), ANOMALIES, "bucket_ms", "metric") == {}
     # By UTC, the first and the last working hours are unusual from then on.
-    assert rows_of(anomalies(hours, Settings()), ANOMALIES, "bucket_ms", "metric") != {}
+    assert rows_of(anomalies(hours, AnalysisSettings()), ANOMALIES, "bucket_ms", "metric") != {}
 
 
 def test_an_hour_is_judged_by_what_was_before_it(spark: SparkSession) -> None:
@@ -125,9 +125,11 @@ def test_an_hour_is_judged_by_what_was_before_it(spark: SparkSession) -> None:
     past = [row for row in rows if row["bucket_ms"] < now_ms]
 
     later = rows_of(
-        anomalies(spark.createDataFrame(arrow(rows)), Settings()), ANOMALIES, "queue", "metric", "bucket_ms"
+        anomalies(spark.createDataFrame(arrow(rows)), AnalysisSettings()), ANOMALIES, "queue", "metric", "bucket_ms"
     )
-    then = rows_of(anomalies(spark.createDataFrame(arrow(past)), Settings()), ANOMALIES, "queue", "metric", "bucket_ms")
+    then = rows_of(
+        anomalies(spark.createDataFrame(arrow(past)), AnalysisSettings()), ANOMALIES, "queue", "metric", "bucket_ms"
+    )
 
     assert then
     assert then == {key: row for key, row in later.items() if row["bucket_ms"] < now_ms}
@@ -137,7 +139,7 @@ def test_growth_that_began_yesterday_is_not_unusual_any_more(spark: SparkSession
     rows = [hour("orders", at, depth_mean=5.0) for at in range(600)]
     rows += [hour("orders", at, depth_mean=900.0) for at in range(600, 700)]
 
-    found = rows_of(anomalies(spark.createDataFrame(arrow(rows)), Settings()), ANOMALIES, "bucket_ms")
+    found = rows_of(anomalies(spark.createDataFrame(arrow(rows)), AnalysisSettings()), ANOMALIES, "bucket_ms")
 
     # For half a day, until most of the last 24 hours were like it.
     assert [(at_ms - START_MS) // HOUR_MS for (at_ms,) in sorted(found)] == list(range(600, 613))
@@ -173,7 +175,7 @@ def test_without_a_limit_depth_is_not_foretold(spark: SparkSession) -> None:
     minute = 60_000.0
     rows = [hour("aging", at, depth_mean=at * 9e9, oldest_ready_age_ms_mean=at * minute) for at in range(5)]
 
-    found = rows_of(forecast(spark.createDataFrame(arrow(rows)), Settings()), FORECAST, "metric")
+    found = rows_of(forecast(spark.createDataFrame(arrow(rows)), AnalysisSettings()), FORECAST, "metric")
 
     assert [row["told"] for row in found.values()] == [
         "at +1m 0s/h it reaches an age of 10m in 5h 30m (2031-05-17 10:30 UTC)"

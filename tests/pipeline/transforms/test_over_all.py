@@ -4,7 +4,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import BY_DAY, INCIDENTS, SCHEMAS, WHOLE
-from rsmq_tui.pipeline.state import Settings
+from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import columns_of
 from rsmq_tui.pipeline.transforms.whole import whole_tables
 
@@ -15,7 +15,7 @@ def test_nothing_gives_empty_tables(spark: SparkSession) -> None:
         for name in BY_DAY
     }
 
-    tables = whole_tables(nothing, Settings(depth_limit=100))
+    tables = whole_tables(nothing, AnalysisSettings(depth_limit=100))
 
     assert tables.keys() == WHOLE.keys() - {INCIDENTS}
     for name, df in tables.items():

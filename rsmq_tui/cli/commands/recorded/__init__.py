@@ -48,10 +48,10 @@ def started_recorder(out: str, keep_ms: int | None = None, max_bytes: int | None
     # it is asked to release them; that of the system gives them back.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from rsmq_tui.history.recorder import Recorder  # noqa: PLC0415
-    from rsmq_tui.history.writer import Settings  # noqa: PLC0415
+    from rsmq_tui.history.writer import RecordingSettings  # noqa: PLC0415
 
     with refusing(HistoryError):
-        recorder = Recorder(out, Settings(keep_ms=keep_ms, max_bytes=max_bytes))
+        recorder = Recorder(out, RecordingSettings(keep_ms=keep_ms, max_bytes=max_bytes))
         recorder.start()
     return recorder
 

@@ -132,7 +132,7 @@ def _run(options: Options) -> int:
     Raises ``UsageError`` for folders that cannot be used, and for missing packages.
     """
     from rsmq_tui.pipeline.spark import SparkOptions, check_installed, open_engine  # noqa: PLC0415
-    from rsmq_tui.pipeline.state import PipelineError, Settings  # noqa: PLC0415
+    from rsmq_tui.pipeline.state import AnalysisSettings, PipelineError  # noqa: PLC0415
 
     if options.master is not None and options.remote is not None:
         raise UsageError("--master and --remote cannot be combined")
@@ -145,7 +145,7 @@ def _run(options: Options) -> int:
     from rsmq_tui.pipeline.run import Job, PipelineRun  # noqa: PLC0415
     from rsmq_tui.pipeline.state import Progress  # noqa: PLC0415 - its packages are there
 
-    settings = Settings(
+    settings = AnalysisSettings(
         poison_rc=options.poison_rc,
         depth_limit=options.depth_limit,
         age_limit_ms=options.age_limit,
