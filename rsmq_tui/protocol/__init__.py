@@ -2,14 +2,13 @@
 
 address      addresses and URLs of servers
 connections  connections to servers, Sentinels and clusters, and running scripts on them
-due_times    when each of very many queues must be read again
 editing      applies guarded changes on a server, each exactly once
 errors       RsmqError, and the sentence for each server or network error
 keys         names of keys, and message ids
 kinds        the table of the kinds of queues, and references to queues
 lists        list queues
 outcomes     what the server says of a guarded change, edit by edit
-polling      incremental polls of both kinds: a row cache and CLIENT TRACKING
+polling      incremental polls of both kinds: a row cache, CLIENT TRACKING, and when each queue is due
 replies      decodes and checks replies
 rsmq         RSMQ queues
 server       a server itself: its clients, its status, and what its user may run

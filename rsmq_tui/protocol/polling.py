@@ -1,8 +1,9 @@
 """Incremental polls of all queues: a row cache, and CLIENT TRACKING, which reports the keys that changed.
 
 Rows are read in chunks, and only if they may have changed. A queue keeps its cached row if its keys have not changed
-and the passing of time alone cannot change it. A chunk of 250 queues holds the server for about 2 ms (two cores,
-loopback). Where scripts are refused, the same rows are read by a pipeline of plain commands.
+and the passing of time alone cannot change it; to find the queues that are due by ``DueTimes`` costs nothing for those
+that are not. A chunk of 250 queues holds the server for about 2 ms (two cores, loopback). Where scripts are refused,
+the same rows are read by a pipeline of plain commands.
 
 On the tracked connection the server remembers each key that is read, in scripts too, and sends one message when the key
 changes; then nothing more until it is read again. Replies and these messages arrive in the order of events: after the
@@ -11,11 +12,12 @@ time.
 """
 
 import asyncio
+from array import array
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import islice
-from math import ceil
+from math import ceil, inf
 from typing import Any, NamedTuple, Protocol
 
 from redis import exceptions
@@ -26,7 +28,6 @@ from rsmq_tui.protocol.connections.connect import Traffic, reader_of
 from rsmq_tui.protocol.connections.reply_limits import POLL_REPLY_BYTES_MAX
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError, read_reply
 from rsmq_tui.protocol.connections.topology import has_moved
-from rsmq_tui.protocol.due_times import DueTimes
 from rsmq_tui.protocol.errors import SERVER_ERRORS
 from rsmq_tui.protocol.keys import name_of
 from rsmq_tui.protocol.replies import decode_all, decode_clock, misshapen
@@ -450,3 +451,97 @@ def as_data(reply: Any) -> Any:
 async def sum_of(runner: ScriptRunner, *counts: Sequence[bytes | str | int]) -> int:
     """Return the sum of several counts, such as those of the units in which scores may be; errors count nothing."""
     return sum(reply for reply in await runner.commands(*counts) if isinstance(reply, int))
+
+
+_SLOT_MS = 1_000
+# The farthest slot: an entry that no longer counts takes memory until its slot has passed.
+_SLOTS_AHEAD = 600
+# No server's clock gets so far: later times count as never.
+_NEVER_MS = 1 << 53
+_NOWHERE = inf
+
+
+class DueTimes:
+    """The times, in ms, at which the positions from 0 on are due, in slots of a second.
+
+    A position waits in one slot, which is that of its time or an earlier one: when it is found there too early, it goes
+    on to a later one. So a time that is put off again and again costs no more than one that stays. A position that
+    waits in no slot has ``inf`` for its slot, so any slot is earlier.
+    """
+
+    def __init__(self, times_ms: Iterable[float] = ()) -> None:
+        self._times_ms = array("d", times_ms)
+        # The slot that each position waits in. Slots may have older entries of it, which do not count.
+        self._waits_in = array("d", [_NOWHERE]) * len(self._times_ms)
+        self._slots: dict[int, array[int]] = {}
+        # Earlier slots are empty.
+        self._first = 0
+        for position in range(len(self)):
+            self._put(position)
+
+    @classmethod
+    def all_taken(cls, count: int) -> "DueTimes":
+        """Return the times of that many positions that are due, as after ``pop_due``."""
+        made = cls()
+        made._times_ms = array("d", bytes(8 * count))
+        made._waits_in = array("d", [_NOWHERE]) * count
+        return made
+
+    def __len__(self) -> int:
+        """Return how many positions there are."""
+        return len(self._times_ms)
+
+    def __getitem__(self, position: int) -> float:
+        """Return when a position is due."""
+        return self._times_ms[position]
+
+    def __iter__(self) -> Iterator[float]:
+        """Iterate over the times, in the order of the positions."""
+        return iter(self._times_ms)
+
+    def set(self, position: int, due_ms: float) -> None:
+        """Change when a position is due."""
+        self._times_ms[position] = due_ms
+        self._put(position)
+
+    def pop_due(self, now_ms: int) -> list[int]:
+        """Return the positions that are due, in order; the time of each must be set again."""
+        last = now_ms // _SLOT_MS
+        if last < self._first:
+            # The clock went back.
+            self._first = last
+            self._slots.clear()
+            self._waits_in = array("d", [_NOWHERE]) * len(self)
+            for position in range(len(self)):
+                self._put(position)
+        slots, times_ms, waits_in = self._slots, self._times_ms, self._waits_in
+        # After a long time without a poll, there are fewer slots than seconds.
+        passed = range(self._first, last + 1) if last - self._first < len(slots) else [n for n in slots if n <= last]
+        self._first = last
+        due: list[int] = []
+        early: list[int] = []
+        for slot in passed:
+            for position in slots.pop(slot, ()):
+                if waits_in[position] == slot:
+                    waits_in[position] = _NOWHERE
+                    (due if times_ms[position] <= now_ms else early).append(position)
+        for position in early:
+            self._put(position)
+        return sorted(due)
+
+    def _put(self, position: int) -> None:
+        due_ms = self._times_ms[position]
+        if due_ms >= _NEVER_MS:
+            return
+        # Written out for speed: a poll puts thousands.
+        slot = first = self._first
+        if due_ms >= (first + _SLOTS_AHEAD) * _SLOT_MS:
+            slot = first + _SLOTS_AHEAD
+        elif due_ms > first * _SLOT_MS:
+            slot = int(due_ms) // _SLOT_MS
+        if slot < self._waits_in[position]:
+            self._waits_in[position] = slot
+            if slot in self._slots:
+                self._slots[slot].append(position)
+            else:
+                self._slots[slot] = array("I", [position])

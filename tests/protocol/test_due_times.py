@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as some
 
-from rsmq_tui.protocol.due_times import DueTimes
+from rsmq_tui.protocol.polling import DueTimes
 
 _TIMES = some.one_of(some.integers(0, 9_000), some.just(inf), some.just(-inf), some.just(1e300), some.floats(0, 9_000))
 _STEP = some.one_of(

@@ -19,7 +19,7 @@ from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTr
 from rsmq_tui.monitor.tracking.trend import DayBucket, TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
-from rsmq_tui.protocol.due_times import DueTimes
+from rsmq_tui.protocol.polling import DueTimes
 
 # Limits of the walk in one poll: messages read, queues read, and queues considered.
 WALK_MESSAGES = 250
