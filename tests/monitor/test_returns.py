@@ -108,6 +108,19 @@ def test_what_this_program_changed_did_not_come_back() -> None:
     assert trend.returns("q") == Returns(_POLL_S * 1000, 1, 1)
 
 
+@pytest.mark.parametrize("moved", [0, 200, 5_000])
+def test_what_others_moved_into_the_queue_did_not_come_back(moved: int) -> None:
+    trend = Trend()
+    trend.add_queue("q")
+    count = 0
+    for number in range(60):
+        at_ms, depth = START_MS + number * _POLL_S * 1000, 20 + (moved if number >= 30 else 0)
+        # As many are sent as are received and deleted.
+        count = 100 * number
+        trend.add_bucket(at_ms, [Sample(at_ms, depth, depth - 10, count, count)])
+    assert trend.returns("q") == Returns(*((145_000, 2_900, 0) if moved else (295_000, 5_900, 0)))
+
+
 @pytest.mark.parametrize(
     ("received", "back", "words"),
     [

@@ -62,7 +62,8 @@ arrivals: whole: messages sent in the covered time, so without those sent during
 deletes: whole: messages deleted in the covered time
 receives: whole: receives in the covered time
 redeliveries: whole: messages that came back after a receive, derived from the counters: receives minus deletes minus
-    the change of hidden, less what delayed messages that became due may account for
+    the change of hidden, less what delayed messages that became due may account for. Messages that were moved into the
+    queue count too, as far as more were deleted until the next poll
 ready_mean: float: mean of ready
 hidden_mean: float: mean of hidden
 """ + "".join(

@@ -470,7 +470,7 @@ class Trend:
 
         What is ready, and was not ready before, was sent or came back. A delayed message that becomes due looks the
         same, and all that were hidden at the beginning may be such, so that the number is a lower bound. It counts
-        since the last change of this program.
+        since the last change of this program, and since more messages came than were sent: then others were moved here.
         """
         series = self.series.get(name)
         if series is None or not self.times_ms:
@@ -485,6 +485,8 @@ class Trend:
         for sample in reversed(samples):
             if sample.totalsent > first.totalsent or sample.totalrecv > first.totalrecv:
                 # It was created again meanwhile.
+                break
+            if first.depth - sample.depth > first.totalsent - sample.totalsent:
                 break
             first = sample
             # Without those that came back, what was there and was sent, and is not ready now, was received once.

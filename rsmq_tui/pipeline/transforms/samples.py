@@ -193,8 +193,11 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     is_anew = (_change("totalsent") < 0) | (_change("totalrecv") < 0)
     is_counted = sf.col("continues") & ~sf.coalesce(is_anew, sf.lit(False))
     arrivals, receives = _change("totalsent"), _change("totalrecv")
-    deletes = _not_negative(sf.try_subtract(arrivals, _change("depth")))
+    removed = sf.try_subtract(arrivals, _change("depth"))
+    deletes = _not_negative(removed)
     expiries = sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden"))
+    # If messages were moved here or restored, how many others were deleted meanwhile is unknown: it may explain them.
+    expiries = sf.when(removed < 0, sf.least(expiries, sf.lit(0))).otherwise(expiries)
     counts = dict(zip(RATES, (arrivals, deletes, receives, _redeliveries(by_time)), strict=True))
     until_now = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     apart_ms = sf.col("at_ms") - sf.col("before_ms")
@@ -226,6 +229,9 @@ def _redeliveries(by_time: WindowSpec) -> Column:
     change of ``hidden``. But a delayed message hides itself, which lowers that number, and raises it when it becomes
     due. So they are counted only as far as their sum exceeds the maximum that it had in this hour and the one before,
     except that no more are left out than were hidden. What is hidden when a recording begins may be delayed too.
+
+    Messages that are moved into a queue look like those that came back, if more are deleted until the next poll. If
+    fewer are, the depth shows it, and nothing is counted.
     """
     hidden = sf.when(sf.abs("hidden") <= _MESSAGES_MAX, sf.col("hidden"))
     is_begun = sf.col("interval_ms").isNull() | (sf.col("interval_ms") > INTERVAL_MAX_MS)

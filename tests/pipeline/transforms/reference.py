@@ -39,7 +39,8 @@ _ANNOTATED = """
         and samples.at_ms // 60000 = recorders.minute and recorders.place = 1
 """
 # Delayed messages that become due lower hidden, as expiries do: such may be what the sum of expiries had fallen by,
-# within this hour and the one before, and what was hidden when a recording began, but no more than was hidden.
+# within this hour and the one before, and what was hidden when a recording began, but no more than was hidden. While
+# messages are moved into a queue, as its depth shows, none is known to have come back.
 # Nothing is unknown between a sample and the one before if its recorder polled without a break since then, for an hour
 # at most; or if the one before is at most a minute older, whoever took it, and no poll failed in between.
 _CONTINUED = """
@@ -71,7 +72,8 @@ _CONTINUED = """
             case when is_counted then sent end as arrivals,
             case when is_counted then received end as receives,
             case when is_counted and sent - deeper is not null then greatest(sent - deeper, 0) end as deletes,
-            receives - deletes - more_hidden as expiries,
+            case when sent < deeper then least(receives - deletes - more_hidden, 0)
+                else receives - deletes - more_hidden end as expiries,
             case when arrivals is not null then at_ms - before_ms end as covered_ms,
         from judged
     ), summed as (

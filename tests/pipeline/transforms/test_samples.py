@@ -88,6 +88,22 @@ CASES: dict[str, list[Row]] = {
         *poll(T + 3_600 * S, S, counted(9, depth=9, hidden=5, totalrecv=0)),
     ],
     "restored": every_5s(T, counted(10, depth=1), counted(12, depth=9)),
+    # Five hundred messages are moved into a queue in which a hundred are received and deleted between two polls.
+    "moved": every_5s(
+        T,
+        *(
+            counted(100 * n, totalrecv=100 * n, depth=depth, hidden=5)
+            for n, depth in enumerate((10, 10, 510, 510, 510))
+        ),
+    ),
+    # Here they are hidden, and become due later: only as many as were deleted meanwhile, less five, seem to come back.
+    "moved while hidden": every_5s(
+        T,
+        *(
+            counted(10 * n, totalrecv=10 * n, depth=depth, hidden=hidden)
+            for n, (depth, hidden) in enumerate(((50, 5), (550, 505), (550, 505), (550, 5)))
+        ),
+    ),
     "a list": every_5s(
         T,
         *(
@@ -237,7 +253,9 @@ UNKNOWN = (None, None, None, None)
         ("delayed", [UNKNOWN, (6, 0, 0, 0), (0, 0, 0, 0), (0, 0, 6, 0), (0, 0, 0, 6)]),
         ("hidden before", [UNKNOWN, (0, 0, 0, 0), (0, 0, 2, 0), (0, 0, 0, 2)]),
         ("delayed for hours", [UNKNOWN, (9, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 0, 2)]),
-        ("restored", [UNKNOWN, (2, 0, 1, 1)]),
+        ("restored", [UNKNOWN, (2, 0, 1, 0)]),
+        ("moved", [UNKNOWN, (100, 100, 100, 0), (100, 0, 100, 0), (100, 100, 100, 0), (100, 100, 100, 0)]),
+        ("moved while hidden", [UNKNOWN, (10, 0, 10, 0), (10, 10, 10, 0), (10, 10, 10, 5)]),
         ("a list", [UNKNOWN, UNKNOWN, UNKNOWN]),
         ("slow", [UNKNOWN, (10, 9, 5, 0)]),
         ("too slow", [UNKNOWN, UNKNOWN]),
