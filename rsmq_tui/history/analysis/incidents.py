@@ -137,6 +137,17 @@ def covered_ms(spans: Iterable[TimeSpan], within: TimeRange) -> int:
     return sum(max(0, to_ms - from_ms) for from_ms, to_ms in clipped)
 
 
+def common(some: Iterable[TimeSpan], others: Iterable[TimeSpan]) -> list[TimeSpan]:
+    """Return the spans that some spans and others both cover, in order."""
+    found, others, place = [], joined(others), 0
+    for from_ms, to_ms in joined(some):
+        while place < len(others) and others[place][1] <= from_ms:
+            place += 1
+        for begin_ms, end_ms in others[place : bisect_left(others, (to_ms, 0))]:
+            found.append((max(begin_ms, from_ms), min(end_ms, to_ms)))
+    return found
+
+
 def severity(verdict: str) -> int:
     """Return the rank of a verdict, 0 for the worst; unknown words come last."""
     return _WORST_FIRST.index(verdict) if verdict in _WORST_FIRST else len(_WORST_FIRST)

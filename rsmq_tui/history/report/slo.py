@@ -6,7 +6,8 @@ watched is neither good nor bad.
 
 answering  the server's polls succeed. Watched is the time between consecutive polls of any of its places, and its
            outages; bad are the outages, as the episodes have them. An outage of several places is one of the server.
-stalled    watched is the time between consecutive samples of the queue; bad are its episodes with the verdict stalled.
+stalled    watched is the time between consecutive samples of the queue; bad is what its episodes with the verdict
+           stalled cover of that: they may have begun before the recording, and last over gaps.
 age p99    watched are the minutes with samples of the queue in which its age is known or no message is ready; bad are
            those whose 99th percentile is not below the limit. Days without minutes are measured by the hour.
 """
@@ -19,12 +20,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms
+from rsmq_tui.history.analysis.incidents import TimeSpan, common, covered_ms
 from rsmq_tui.history.analysis.reading import Analysis, of_queues
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import read_name
+from rsmq_tui.history.names import read_name, stored_name
 from rsmq_tui.history.store import day_span_ms
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from rsmq_tui.protocol.kinds import Reference, kind_of
@@ -183,11 +184,11 @@ class ServiceLevels:
         self._number_of = {span: number for number, span in enumerate(self._spans)}
         self._reach = TimeRange(min((span.from_ms for span in self._spans), default=end_ms), end_ms)
         self._episodes = analysis.episodes(self._reach) if wanted else ()
-        self._stalled: dict[QueueRef | None, list[TimeSpan]] = {}
+        self._stalled: dict[QueueRef, list[TimeSpan]] = {}
         for one in self._episodes:
-            if one.verdict == STALLED:
+            if one.verdict == STALLED and one.ref is not None:
                 self._stalled.setdefault(one.ref, []).append((one.start_ms, one.end_ms))
-        self._watched = WatchedTime(analysis, self._spans if wanted else ())
+        self._watched = WatchedTime(analysis, self._spans if wanted else (), self._stalled)
         limits_ms = sorted({objective.below_ms for objective, _ in wanted if objective.sli == AGE})
         self._ages = _ages(analysis, self._spans, limits_ms)
         levels = (self._level(objective, subject, end_ms) for objective, subject in wanted)
@@ -224,7 +225,8 @@ class ServiceLevels:
 
     def _stalls(self, queue: QueueRef, objective: Objective) -> list[TimeSpan]:
         spans = self._stalled.get(queue, ())
-        return [(from_ms, to_ms) for from_ms, to_ms in spans if to_ms - from_ms >= objective.below_ms]
+        long = [(from_ms, to_ms) for from_ms, to_ms in spans if to_ms - from_ms >= objective.below_ms]
+        return common(long, self._watched.spans_of(queue))
 
     def _bad(self, level: ServiceLevel) -> list[TimeSpan]:
         """Return when the indicator of a level was bad."""
@@ -263,10 +265,11 @@ def outages_of(episodes: Iterable[Episode], server: Server) -> list[TimeSpan]:
 
 
 class WatchedTime:
-    """How long each queue was watched in some ranges, and when each server was."""
+    """How long each queue was watched in some ranges, and when each server, and those of ``queues``, were."""
 
-    def __init__(self, analysis: Analysis, spans: Sequence[TimeRange]) -> None:
+    def __init__(self, analysis: Analysis, spans: Sequence[TimeRange], queues: Iterable[QueueRef] = ()) -> None:
         self.queues: dict[QueueRef, list[int]] = {}
+        self._of_queues: dict[str, list[TimeSpan]] = {_key(ref): [] for ref in queues}
         self._servers: dict[Server, list[TimeSpan]] = {}
         self._spans = spans
         if not spans:
@@ -287,6 +290,10 @@ class WatchedTime:
         watched = [*self._servers[server], *outages]
         return Measured(covered_ms(watched, span), covered_ms(outages, span))
 
+    def spans_of(self, queue: QueueRef) -> Sequence[TimeSpan]:
+        """Return when one of the queues was watched."""
+        return self._of_queues.get(_key(queue), ())
+
     def _add(self, runs: pa.Table) -> pa.Table:
         """Add the runs of a day, and return the end of the last run of each queue, with which the next day begins."""
         runs = runs.sort_by([(name, "ascending") for name in (*_QUEUE, "first_ms", "last_ms")]).combine_chunks()
@@ -298,6 +305,10 @@ class WatchedTime:
         is_queue = pc.is_valid(runs.column("queue"))
         self._add_queues(runs.select(list(_QUEUE)).filter(is_queue), start.filter(is_queue), last.filter(is_queue))
         self._add_servers(runs.select(["profile", "server"]), start, last)
+        is_wanted = pc.is_in(key, pa.array(self._of_queues, pa.string()))
+        columns = (column.filter(is_wanted).to_pylist() for column in (key, start, last))
+        for name, from_ms, to_ms in zip(*columns, strict=True):
+            self._of_queues[name].append((from_ms, to_ms))
         ends = pc.invert(pc.fill_null(pc.equal(key, _shifted(key, -1)), False))
         kept = runs.filter(ends)
         return kept.set_column(kept.schema.get_field_index("first_ms"), "first_ms", kept.column("last_ms"))
@@ -417,6 +428,11 @@ def _shifted(column: pa.ChunkedArray, by: int = 1) -> pa.Array:
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     none = pa.nulls(min(1, len(values)), values.type)
     return pa.concat_arrays([none, values[:-1]] if by > 0 else [values[1:], none])
+
+
+def _key(ref: QueueRef) -> str:
+    """Return what ``Watched`` knows a queue by."""
+    return "\0".join((stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue)))
 
 
 def _ref(queue: Sequence[str]) -> QueueRef:

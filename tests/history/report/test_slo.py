@@ -86,6 +86,28 @@ def test_time_that_nobody_watched_is_neither_good_nor_bad(tmp_path: Path) -> Non
     assert level.window.bad_ms == 7 * MINUTE_MS
 
 
+def test_trouble_that_began_before_the_recording_or_lasted_over_a_gap_counts_while_it_was_watched(
+    tmp_path: Path,
+) -> None:
+    """A queue is watched for two hours, with three hours between them, and stalled for ten hours until the end."""
+    made = Made(tmp_path)
+    made.add(schema.QUEUES, queue(ORDERS))
+    for begin in (END_MS - 5 * HOUR_MS, END_MS - 90 * MINUTE_MS):
+        made.add(schema.VERDICT_RUNS, run(ORDERS, begin, begin + HOUR_MS, continues=False))
+    end = END_MS - 60 * MINUTE_MS
+    made.add(schema.EPISODES, episode(PROD, "orders", "stalled", end - 10 * HOUR_MS, end))
+    made.publish()
+
+    found = ServiceLevels(Analysis(tmp_path), END_MS, lambda _: (Objective(STALLED, 90),))
+    (level,) = found.levels
+    assert (level.window.watched_ms, level.window.bad_ms) == (2 * HOUR_MS, 90 * MINUTE_MS)
+    assert (level.burns[0].watched_ms, level.burns[0].bad_ms) == (30 * MINUTE_MS, 0)
+    assert level.window.attained == pytest.approx(0.25)
+    (use,) = found.uses(level)
+    assert use.bad_ms == 90 * MINUTE_MS
+    assert use.share == pytest.approx(7.5)
+
+
 def test_a_minute_without_a_known_age_does_not_count(tmp_path: Path) -> None:
     made = Made(tmp_path)
     made.add(schema.QUEUES, queue(ORDERS), queue(EMAILS))
@@ -248,8 +270,10 @@ _SQL = {
     + "SELECT watched.ms, bad.ms FROM watched, bad",
     STALLED: _LINKED
     + _union("watched", "SELECT begin_ms, last_ms AS end_ms FROM up WHERE queue = $2", "$3")
+    # What is stalled and not watched is what is either, beyond what is watched.
+    + _union("either", f"SELECT begin_ms, last_ms AS end_ms FROM up WHERE queue = $2 UNION ALL {_STALLS}", "$3")
     + _union("bad", _STALLS, "$3")
-    + "SELECT watched.ms, bad.ms FROM watched, bad",
+    + "SELECT watched.ms, bad.ms - (either.ms - watched.ms) FROM watched, bad, either",
     AGE: """
         SELECT
             60000 * count(*) FILTER (oldest_ready_age_ms_p99 IS NOT NULL OR ready_mean = 0),
