@@ -48,6 +48,20 @@ class TestWatching:
         assert reason(state, watched.at_ms, Thresholds()).startswith(f"{words}, and almost")
         assert outlook(state, watched.at_ms) == "no consumer for 1m 0s"
 
+    def test_a_backlog_that_is_worked_off_slowly_is_not_idle_for_as_long_as_its_first_message_waits(self) -> None:
+        watched = Scripted()
+        flow = Flow(sent=15, received=10, deleted=1, hidden=9, head_ms=START_MS - 55_000)
+        # One message is received every 30 s, and was so before the dashboard started.
+        states = [watched.run(flow, seconds=1, received=int(second % 30 == 15)) for second in range(100)]
+        verdicts = [state.verdict for state in states]
+
+        # At first, its first message has waited for less than a minute: so it is not stalled.
+        assert verdicts == [Verdict.OK] * 4 + [Verdict.WATCHING] * 11 + [Verdict.OK] * 85
+        assert (states[10].idle_since_ms, states[10].is_idle_longer) == (START_MS + 1000, True)
+        said = [reason(state, START_MS + 1000 * after_s, Thresholds()) for after_s, state in enumerate(states, 1)]
+        assert said[10].startswith("watching, 10 s of 1 min")
+        assert said[40].startswith("nothing is wrong yet: none received for 25 s")
+
     def test_not_of_one_that_was_never_received_from(self) -> None:
         watched = Scripted()
         state = watched.poll_one(Flow(sent=50_000, head_ms=START_MS - 1_559_000).row(created=b"1749990000"))

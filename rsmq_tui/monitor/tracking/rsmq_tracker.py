@@ -104,7 +104,8 @@ class RsmqTracker(Tracker):
         found = self.look.found
         limits = self._thresholds
         bodiless = _bodiless(found.missing, depth) if found.missing else None
-        known_ms = max(growth_known_ms, self._receives_known_ms)
+        # Consumers receive the first message first: while it has waited for less than that, the queue is not stalled.
+        known_ms = growth_known_ms if waiting_ms < limits.stalled_ms else max(growth_known_ms, self._receives_known_ms)
         if bodiless:
             judged = Judgement(Verdict.BROKEN)
         elif known_ms <= at_ms and not self._troubles.episodes:
@@ -299,8 +300,8 @@ class RsmqTracker(Tracker):
         """Start afresh with a queue that is new, readable again, or recreated: earlier samples do not count.
 
         In a queue without any receive, a ready message has waited since it became due, or since the queue was created:
-        older messages may have been moved there. Otherwise the time of the last receive is unknown, unless the first
-        message became due recently, because consumers receive the first one first.
+        older messages may have been moved there. Otherwise the time of the last receive is unknown: it may be just now,
+        although the first message has waited, because others were before it.
         """
         at_ms, limits, created_ms = sample.at_ms, self._thresholds, self._attributes.created_ms
         self._begin_at(sample)
@@ -314,7 +315,7 @@ class RsmqTracker(Tracker):
         self._is_idle_longer = False
         self._began_ms = at_ms
         self._ready_since_ms = at_ms if sample.ready else None
-        if due_ms is not None and (never_received or at_ms - due_ms < limits.stalled_ms):
+        if due_ms is not None and never_received:
             created_ms = 0 if created_ms is None or created_ms > at_ms else created_ms
             self._ready_since_ms = min(max(due_ms, created_ms), at_ms)
         elif sample.ready:
@@ -351,6 +352,8 @@ class RsmqTracker(Tracker):
             due.append(idle_since_ms + limits.stalled_ms)
         if due_ms is not None:
             due.append(due_ms + limits.aged_ms)
+            if self._receives_known_ms:
+                due.append(due_ms + limits.stalled_ms)
             if is_still:
                 due += self._forecast_due_ms(sample, due_ms)
         if self._troubles.episodes:
