@@ -17,7 +17,7 @@ def test_a_state() -> None:
     assert set(state[6:16]) == {None}
     assert (state.poison, state.highest_rc, state.verdict, state.since_ms) == (0, 0, Verdict.WATCHING, watched.at_ms)
     assert reason(state, watched.at_ms, LIMITS) == (
-        "watching, 0 ms of 1 min: too early to tell whether it grows, or whether a consumer takes"
+        "0 ms of 1 min, too early to tell whether it grows, or whether a consumer takes"
     )
     assert (state.drain, state.broken, state.problems, state.expired, state.net_s) == (Drain.UNKNOWN, None, (), 1, None)
     totals = watched.totals

@@ -57,7 +57,7 @@ async def test_one_that_comes_back_is_found_in_the_middle_of_two_thousand(
     half, whole = states[MIDDLE // WALK_MESSAGES], states[-1]
 
     assert (half.poison, half.looked, half.looked_all_ms) == (0, MIDDLE - WALK_MESSAGES, None)
-    assert reason(half, crowded, Thresholds()).startswith("watching, ")
+    assert "too early to tell" in reason(half, crowded, Thresholds())
     assert (whole.verdict, whole.poison, whole.highest_rc, whole.looked) == (Verdict.POISONED, 1, 9, DEPTH)
     assert whole.looked_all_ms is not None
     assert reason(whole, whole.looked_all_ms + 40_000, Thresholds()) == (

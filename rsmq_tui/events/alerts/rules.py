@@ -120,9 +120,7 @@ class _IsVerdict(_Check):
         return queue.since_ms
 
     def words(self, queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-        why = reason(queue, at_ms, thresholds)
-        # The reason for watching names it.
-        return why if queue.verdict is Verdict.WATCHING else f"{queue.verdict}: {why}"
+        return f"{queue.verdict}: {reason(queue, at_ms, thresholds)}"
 
 
 class _Above(_Check):

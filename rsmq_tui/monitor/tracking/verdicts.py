@@ -526,7 +526,9 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             return queue.broken or "its keys disagree"
         case Verdict.WATCHING:
             unknown = "receives" if kind_named(queue.kind).counts_receives else "takes"
-            return f"{_watching(queue, at_ms)}: too early to tell whether it grows, or whether a consumer {unknown}"
+            watched = _watched(queue, at_ms)
+            tells = f"too early to tell whether it grows, or whether a consumer {unknown}"
+            return f"{watched}, {tells}" if watched else tells
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
@@ -604,7 +606,7 @@ def outlook(queue: QueueState, at_ms: int) -> str:
     if queue.verdict is Verdict.BROKEN:
         return queue.broken or ""
     if queue.verdict is Verdict.WATCHING:
-        return _watching(queue, at_ms)
+        return ", ".join(filter(None, ("watching", _watched(queue, at_ms))))
     is_over = queue.pending_since_ms is not None
     if queue.verdict is Verdict.LEAKING and not is_over:
         return f"{plural(queue.expired or 0, 'lease')} expired"
@@ -664,12 +666,12 @@ def _by(changed: str) -> str:
     return f" (thresholds: {changed})" if changed else ""
 
 
-def _watching(queue: QueueState, at_ms: int) -> str:
-    """Return how far a queue is from its first verdict: 'watching, 40 s of 2 min'."""
+def _watched(queue: QueueState, at_ms: int) -> str:
+    """Return how far a queue is from its first verdict: '40 s of 2 min'; empty if not known."""
     since_ms, until_ms = queue.pending_since_ms, queue.pending_until_ms
     if since_ms is None or until_ms is None:
-        return "watching"
-    return f"watching, {duration(max(0, at_ms - since_ms))} of {_round_duration(until_ms - since_ms)}"
+        return ""
+    return f"{duration(max(0, at_ms - since_ms))} of {_round_duration(until_ms - since_ms)}"
 
 
 def _since(since_ms: int | None, at_ms: int) -> str:

@@ -326,7 +326,7 @@ def test_what_is_repeated_of_a_queue_that_is_watched_says_so_once() -> None:
     (message,) = watched.poll(watching(), s=60)
 
     assert message.state is AlertState.REPEATED
-    assert message.queues[0].reason.startswith("watching, 1m 5s of 2 min: too early to tell")
+    assert message.queues[0].reason.startswith("watching: 1m 5s of 2 min, too early to tell")
 
 
 def test_a_queue_that_is_gone_has_no_trouble() -> None:
