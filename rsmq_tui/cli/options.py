@@ -106,7 +106,8 @@ interval = option(
 )
 no_memory = option("--no-memory", "neither read nor keep charts, verdicts and choices between starts")
 analysis = option(
-    "--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote; the key H shows them (env {ANALYSIS_VARIABLE})"
+    "--analysis OUT",
+    f"the tables that `rsmq-tui pipeline` wrote, for the key H and for what is usual now (env {ANALYSIS_VARIABLE})",
 )
 appearance = several(
     theme,

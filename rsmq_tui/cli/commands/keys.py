@@ -10,21 +10,21 @@ from rsmq_tui.cli.servers import config_path, keys_of
 from rsmq_tui.tui.keys import COMMANDS, FIXED, Keymap
 
 _NOTES = """\
-A table [keys] in your configuration file has other keys for commands, by their names:
-
-  [keys]
-  delete = "f8"
-  send = ["a", "f2"]
-  table.down = ["j", "down", "ctrl+j"]
-
-A key is a character, or a name such as f5, ctrl+x, shift+down, pagedown, home, delete, tab or space. A command then has
-no other keys. Enter and esc mean the same everywhere. The demo has the default keys."""
+A table [keys] in your configuration file has other keys for commands, by their names. A key is a character, or a name
+such as f5, ctrl+x, shift+down, pagedown, home, delete, tab or space. A command then has no other keys. Enter and esc
+mean the same everywhere. A demo always has the default keys."""
+_TABLE = """\
+[keys]
+delete = "f8"
+send = ["a", "f2"]
+table.down = ["j", "down", "ctrl+j"]"""
 
 
 @click.command(
     cls=Command,
     notes=_NOTES,
     examples=("", "--json | jq -r 'select(.yours) | .name'"),
+    sections={"In the configuration file": _TABLE},
     statuses={0: "done", 1: "mistakes in the keys of the configuration file"},
 )
 @json_option
