@@ -44,8 +44,8 @@ def summed(states: Iterable[QueueState]) -> Totals:
 def read_in_full(state: QueueState) -> tuple[object, ...]:
     """What one reading tells of a queue: all but what comes from the polls before, or from looks at messages."""
     rates = ("arrivals_s", "deletes_s", "receives_s")
-    unread = (*rates, "poison", "highest_rc", "verdict", "since_ms", "drain", "drain_s", "idle_since_ms")
-    pending = ("pending_since_ms", "pending_until_ms")
+    unread = (*rates, "poison", "highest_rc", "verdict", "since_ms", "drain", "drain_s")
+    pending = ("pending_since_ms", "pending_until_ms", "idle_since_ms", "is_idle_longer")
     looked = ("looked", "looked_all_ms", "missing", "times", *(("broken",) if state.missing else ()))
     is_broken = state.verdict is Verdict.BROKEN and not state.missing
     left_out: dict[str, Any] = dict.fromkeys((*unread, *pending, *looked))
