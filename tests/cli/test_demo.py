@@ -137,8 +137,14 @@ def _is_refused(client: redis.Redis) -> bool:
 
 def test_its_namespace_can_be_chosen() -> None:
     with _demo("--ns", "jobs") as (_, url, _pid), redis.Redis.from_url(url) as client:
-        found = json.loads(run("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
-        assert len(found) == len(Rsmq(client, ns="jobs").list_queues())
+        rsmq = Rsmq(client, ns="jobs")
+
+        def names() -> list[str]:
+            found = json.loads(run("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
+            return [queue["name"] for queue in found]
+
+        # The queues are created after the URL is printed.
+        assert eventually(lambda: bool(known := sorted(rsmq.list_queues())) and names() == known)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda sent: sent.name)

@@ -59,10 +59,13 @@ def test_a_mistake_is_told_and_the_other_rules_are_used(anywhere: Command, confi
     assert anywhere("--config", str(config), "queues", "list").err == ""
 
 
-def test_without_rules_there_is_nothing_to_watch(anywhere: Command, config: Path) -> None:
+def test_without_rules_there_is_nothing_to_watch(
+    anywhere: Command, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = anywhere("--config", str(config), "watch", "--test", "pager")
     words = "rsmq-tui: there is no channel pager: bell, terminal; `rsmq-tui help alerts` describes rules and channels\n"
     assert (done.status, done.err) == (2, words)
+    monkeypatch.delenv("RSMQ_TUI_CONFIG", raising=False)
     done = anywhere("watch", "--test", "pager")
     assert (done.status, done.err) == (2, words.replace(": bell, terminal", ""))
     done = anywhere("--config", str(config), "watch")

@@ -59,7 +59,7 @@ class TestWatching:
         assert verdicts == [Verdict.OK] * 4 + [Verdict.WATCHING] * 11 + [Verdict.OK] * 85
         assert (states[10].idle_since_ms, states[10].is_idle_longer) == (START_MS + 1000, True)
         said = [reason(state, START_MS + 1000 * after_s, Thresholds()) for after_s, state in enumerate(states, 1)]
-        assert said[10].startswith("watching, 10 s of 1 min")
+        assert said[10].startswith("10 s of 1 min")
         assert said[40].startswith("nothing is wrong yet: none received for 25 s")
 
     def test_not_of_one_that_was_never_received_from(self) -> None:

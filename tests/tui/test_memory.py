@@ -35,7 +35,7 @@ async def test_a_queue_that_was_stalled_before_is_stalled_since_then(tmp_path: P
     source = await restarted_source(tmp_path, ran_s=300, away_s=60)
     async with opened(source) as pilot:
         await play_rows(pilot, {"orders": ROW})
-        assert "no consumer for 6m 0s" in lines_of(table_of(pilot))[1]
+        assert "no consumer ≥ 6m 0s" in lines_of(table_of(pilot))[1]
         await press(pilot, "enter")
         assert "300 messages ready and none received for 6m" in text_of(app_of(pilot))
 
