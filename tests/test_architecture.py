@@ -1,6 +1,7 @@
 """The borders of the house: which package may import which, and what the lower floors never load."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -112,3 +113,20 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
             if isinstance(child, ast.stmt):
                 yield child
             yield from _statements(child)
+
+
+@pytest.mark.slow
+def test_the_journeys_run_through_as_many_files_as_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "rsmq_tui" / "ARCHITECTURE.md").read_text("utf-8")
+    said = [int(count) for count in re.findall(r"^### [123]\. .*: (\d+) files$", page, re.MULTILINE)]
+
+    # A configuration file would be read by more files.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RSMQ")}
+    env |= dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(tmp_path))
+    command = [sys.executable, "-m", "tests.journeys"]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100, check=True)
+
+    measured = [int(line.split()[0]) for line in done.stdout.splitlines()]
+    assert len(said) == len(measured) == 3
+    # What else runs at that moment, such as the end of a change before, is one file or two.
+    assert all(abs(one - other) <= 2 for one, other in zip(said, measured, strict=True)), (said, measured)
