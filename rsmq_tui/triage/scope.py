@@ -322,7 +322,11 @@ class Preview:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """The lines of the preview, as (label, text)."""
+        """The lines of the preview, as (label, text), with the default key that undoes."""
+        return self.rows_with("u")
+
+    def rows_with(self, undo_key: str) -> tuple[tuple[str, str], ...]:
+        """Return the lines of the preview, as (label, text); ``undo_key`` undoes in the dashboard."""
         action = self.action
         leaves = action.takes_away or action.moves_away or action.to is not None
         rows = [("from" if leaves else "in", f"{action.queue} on {self.where}")]
@@ -334,7 +338,7 @@ class Preview:
         if self.selection is not None:
             rows.append(("now", _now(self.selection.states)))
         if self.count and not isinstance(action, actions.Undo):
-            rows.append(("undo", self._undo()))
+            rows.append(("undo", self._undo(undo_key)))
         return tuple(rows)
 
     @property
@@ -359,9 +363,9 @@ class Preview:
         labels = ["body" if self.count == 1 else "bodies", *[""] * BODIES_SHOWN]
         return list(zip(labels, rows, strict=False))
 
-    def _undo(self) -> str:
+    def _undo(self, key: str) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.
-        by = "u" if self.keep_days is None else "u, or rsmq-tui undo"
+        by = key if self.keep_days is None else f"{key}, or rsmq-tui undo"
         if self.action.inverse is actions.REMOVE and not isinstance(self.action, actions.QueueAction):
             return f"removes them again, except for those received meanwhile ({by})"
         if self.selection is None:

@@ -57,9 +57,8 @@ class SeveralPreview(Preview):
         """The sum of all queues."""
         return sum(each.unleased for _, each in self.parts)
 
-    @property
-    def rows(self) -> tuple[tuple[str, str], ...]:
-        """Where, what is changed in each queue, then what holds for all."""
+    def rows_with(self, undo_key: str) -> tuple[tuple[str, str], ...]:
+        """Return where, what is changed in each queue, then what holds for all."""
         previews = [each for _, each in self.parts]
         places = dict.fromkeys(each.where for each in previews)
         # A queue's reference says its kind: on one server, it says its place too, unless a kind has two of them.
@@ -71,8 +70,9 @@ class SeveralPreview(Preview):
         if len(previews) > QUEUES_NAMED:
             rest = sum(each.count for each in previews[QUEUES_NAMED:])
             rows.append((rows[-1][0], f"{plural(len(previews) - QUEUES_NAMED, 'more queue')}: {rest:,}"))
-        common = set(previews[0].rows).intersection(*(each.rows for each in previews)) if previews else set()
-        rows += [row for row in previews[0].rows if row in common and row[0] not in _OF_EACH] if previews else []
+        first, *others = [each.rows_with(undo_key) for each in previews] or [()]
+        common = set(first).intersection(*others)
+        rows += [row for row in first if row in common and row[0] not in _OF_EACH]
         return (*rows, *self._bodies())
 
     def close(self) -> None:

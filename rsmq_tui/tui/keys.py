@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from textual.binding import Binding, BindingType
+from textual.keys import REPLACED_KEYS, format_key, key_to_character
 from textual.keys import Keys as NamedKey
-from textual.keys import format_key, key_to_character
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.kinds import KINDS, kind_named
@@ -113,7 +113,7 @@ class Key:
 
 def _written(key: str) -> str:
     """Return what stands for a key in the configuration file: its character, or Textual's name of it."""
-    character = key_to_character(key) or ""
+    character = key_to_character(REPLACED_KEYS.get(key, key)) or ""
     return character if character.isprintable() and character.strip() else key
 
 
@@ -478,9 +478,12 @@ _TOGETHER: tuple[tuple[Where, ...], ...] = (
     ("palette", "modal"),
 )
 # Where text is typed, and the keys that come before it: a character must stay a character.
-_TYPED: tuple[Where, ...] = ("filter", "choice", "palette", "form", "confirm")
-_BEFORE_TEXT = ("app.quit", "app.skip_step", "change.cancel")
-_MODIFIED = re.compile(r"((?:ctrl|alt|shift)\+)+(.+)")
+_TYPED: tuple[Where, ...] = ("filter", "choice", "palette", "form")
+_BEFORE_TEXT = "app.quit"
+# Textual names keys so: the modifiers in this order, and no capital after them.
+_MODIFIED = re.compile(r"(?:alt\+)?(?:ctrl\+)?(?:shift\+)?([^+]+)")
+# They mean the same everywhere; ctrl+q is that of Textual, which quits.
+_KEPT = ("enter", "escape", "ctrl+q")
 _NAMES = frozenset(each.value for each in NamedKey if not each.value.startswith("<"))
 
 
@@ -534,10 +537,9 @@ class Keymap:
     def overrides(self) -> dict[str, str]:
         """The keys by id, as ``App.set_keymap`` takes them.
 
-        They are those of whole groups: Textual forgets all keys that share one with a key that is replaced.
+        They are all keys, if any was chosen: Textual forgets those that share one with a key that is replaced.
         """
-        groups = {key.where for name in self.chosen for key in COMMANDS[name]}
-        return {key.id: ",".join(key.pressed) for key in self if key.where in groups}
+        return {key.id: ",".join(key.pressed) for key in self if self.chosen}
 
     def of(self, *where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
         """Yield the available keys of these groups, group by group."""
@@ -603,6 +605,16 @@ def _name_of(key: str) -> str:
     return next(iter(Binding.make_bindings([Binding(key, "")]))).key if key != "," else "comma"
 
 
+def _is_key(key: str) -> bool:
+    """Return whether this stands for a key in the configuration file."""
+    if key in _NAMES or len(key) == 1:
+        return key.isprintable() and key != " "
+    modified = _MODIFIED.fullmatch(key)
+    last = modified[1] if modified else ""
+    is_letter = len(last) == 1 and last.isalnum() and last == last.lower() and key != f"shift+{last}"
+    return is_letter or last in _NAMES
+
+
 def _problem_with(name: str, keys: Sequence[str]) -> str | None:
     """Return why a command of this name cannot have these keys."""
     if name in FIXED:
@@ -615,15 +627,14 @@ def _problem_with(name: str, keys: Sequence[str]) -> str | None:
         meant = f"; did you mean {' or '.join(near)}?" if near else "; `rsmq-tui keys` lists them"
         return f"{printable(name, 60)}: there is no command of this name{meant}"
     where = {key.where for key in COMMANDS[name]}
-    is_typed = not where.isdisjoint(_TYPED) or any(key.id in _BEFORE_TEXT for key in COMMANDS[name])
+    is_typed = not where.isdisjoint(_TYPED) or any(key.id == _BEFORE_TEXT for key in COMMANDS[name])
     for key in keys:
-        modified = _MODIFIED.fullmatch(key)
-        last = modified[2] if modified else key
-        if last not in _NAMES and not (len(last) == 1 and last.isprintable() and last != " "):
+        if key in _KEPT:
+            return f"{name}: {key} cannot be chosen, it means the same everywhere"
+        if not _is_key(key):
             is_wrong = f"{printable(key, 30)} is no key" if key else "a key is empty"
             return f"{name}: {is_wrong}, write a character, or a name such as f5, ctrl+x, shift+down or space"
-        character = None if modified else key_to_character(_name_of(key))
-        if character is not None and character.isprintable() and is_typed:
+        if is_typed and (len(key) == 1 or key == "space"):
             return f"{name}: {printable(key, 30)} could no longer be typed, write a name such as f5 or ctrl+x"
     return None if keys else f"{name}: it needs a key"
 

@@ -172,7 +172,7 @@ async def test_a_filter_is_saved_chosen_and_deleted_on_each_kind_of_screen(tmp_p
         assert "no filter is saved" in text_of(app)
         await press(pilot, "slash", *"shop !us")
         await _saved(pilot, "not the \x1b[2J US")
-        await until(pilot, lambda: "' lists the saved filters" in text_of(app), "it is said")
+        await until(pilot, lambda: "↓ lists the saved filters" in text_of(app), "it is said")
         await press(pilot, "escape")
         assert len(table.keys) == 5
         await press(pilot, "apostrophe")

@@ -1,8 +1,15 @@
 """Keys that the user chose: what they do, where they are named, and which are refused."""
 
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from textual.dom import DOMNode
 
+from rsmq_tui import tui
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.dialogs.palette import commands_of
@@ -27,7 +34,8 @@ def _screens(of: type[DOMNode]) -> list[type[DashboardScreen]]:
 
 
 async def test_a_key_of_the_user_replaces_the_default(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    keys = {"delete": ["d"], "decoded": ["f6"], "table.down": ["ctrl+j", "down"], "next_part": ["f9"]}
+    keys = {"undo": ["ctrl+u"], "delete": ["d"], "decoded": ["f6"], "table.down": ["ctrl+j", "down"]}
+    keys["next_part"] = ["f9"]
     async with opened(source, triage=triage, size=(300, 40), keys=keys) as pilot:
         await play_orders(pilot, source, [b"1", b"2"], "enter")
         screen = await wait_for_screen(pilot, QueueScreen)
@@ -49,6 +57,7 @@ async def test_a_key_of_the_user_replaces_the_default(source: ScriptedSource, tr
         assert "   d               Delete the marked messages, or this one" in shown
         await press(pilot, "escape", "d")
         await wait_for_screen(pilot, ConfirmScreen)
+        await says(pilot, "(ctrl+u, or rsmq-tui undo)")
 
 
 async def test_keys_that_share_one_with_a_replaced_key_stay(source: ScriptedSource, triage: ScriptedTriage) -> None:
@@ -63,6 +72,31 @@ async def test_a_sentence_names_the_key_of_the_user(source: ScriptedSource) -> N
     async with opened(source, size=(120, 30), keys={"namespace": ["f7"]}) as pilot:
         await play(pilot, source, poll_of(source, [], namespaces=("rsmq", "jobs")))
         await says(pilot, "Press f7 to switch")
+
+
+def test_no_sentence_names_a_key_that_may_be_another() -> None:
+    written = {key for name in COMMANDS.keys() - FIXED for key in COMMANDS[name][0].written}
+    # These are words and punctuation too.
+    written -= {"a", "right", "left", ":", ","}
+    keys = "|".join(map(re.escape, written))
+    naming = re.compile(rf"(?:^|[ (;,·])(?:{keys}) [a-z]+(?<!i)s\b|[Pp]ress (?:{keys})(?!\w)|\((?:{keys})[,)]")
+    found = [
+        f"{path.name}: {words}"
+        for path in Path(tui.__file__ or "").parent.rglob("*.py")
+        # A demo has the default keys.
+        if path.name not in ("tour.py", "demo.py")
+        for words in _shown_words(ast.parse(path.read_text()))
+        if naming.search(words)
+    ]
+    assert found == []
+
+
+def _shown_words(tree: ast.AST) -> Iterator[str]:
+    """Yield the texts of a module, without docstrings."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str) and not isinstance(node, ast.Expr):
+                yield child.value
 
 
 async def test_mistakes_are_shown_and_the_default_stays(source: ScriptedSource, triage: ScriptedTriage) -> None:
@@ -94,6 +128,15 @@ async def test_mistakes_are_shown_and_the_default_stays(source: ScriptedSource, 
         ("submit", ["s"], "submit: s could no longer be typed, write a name such as f5 or ctrl+x"),
         ("filter.save", ["space"], "filter.save: space could no longer be typed"),
         ("quit", ["Q"], "quit: Q could no longer be typed"),
+        ("submit", ["-"], "submit: - could no longer be typed"),
+        ("delete", ["/"], "delete: / is already the key of filter"),
+        ("delete", ["shift+a"], "delete: shift+a is no key"),
+        ("delete", ["ctrl+X"], "delete: ctrl+X is no key"),
+        ("delete", ["shift+ctrl+left"], "delete: shift+ctrl+left is no key"),
+        ("delete", ["ctrl+/"], "delete: ctrl+/ is no key"),
+        ("replay.mark", ["enter"], "replay.mark: enter cannot be chosen, it means the same everywhere"),
+        ("submit", ["escape"], "submit: escape cannot be chosen"),
+        ("delete", ["ctrl+q"], "delete: ctrl+q cannot be chosen"),
         ("clear", ["f3"], "clear: its key cannot be changed"),
         ("open", ["o"], "open: its key cannot be changed"),
     ],
@@ -133,6 +176,13 @@ def test_a_key_is_a_character_or_a_name(key: str) -> None:
     keymap = Keymap({"theme": [key]})
     assert keymap.problems == []
     assert keymap["app.theme"].written == [key]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - FIXED))
+def test_the_default_keys_can_be_written_as_they_are_listed(name: str) -> None:
+    keymap = Keymap({name: COMMANDS[name][0].written})
+    assert keymap.problems == []
+    assert [*keymap] == [replace(key, keys=",".join(key.pressed)) if key.name == name else key for key in KEYS]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -69,9 +69,10 @@ async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIter
     clock = FakeClock()
     size = options.pop("size", (132, 36))
     ascii_only, notifications = options.pop("ascii_only", False), options.pop("notifications", False)
+    keys = options.pop("keys", None)
     history = History(out, state=out)
     replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
-    app = RsmqApp(replaying.servers, replay=replaying, clock=clock, ascii_only=ascii_only)
+    app = RsmqApp(replaying.servers, replay=replaying, clock=clock, ascii_only=ascii_only, keys=keys)
     dashboard = app.dashboard
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
@@ -108,6 +109,13 @@ async def later(pilot: Pilot[None], seconds: float) -> None:
     assert isinstance(clock, FakeClock)
     clock.now_s += seconds
     replay_in(pilot).player.wake()
+
+
+async def test_keys_of_the_user_leave_those_of_the_replay(tape: Tape) -> None:
+    # By default, this is also the key that plays.
+    async with replayed(tape.out, keys={"pause": ["f9"]}) as pilot:
+        await press(pilot, "p")
+        await until(pilot, lambda: replay_in(pilot).player.is_playing, "it plays")
 
 
 async def test_it_says_what_it_is_and_nothing_says_live(tape: Tape) -> None:

@@ -11,8 +11,8 @@ from rsmq_tui.tui.keys import COMMANDS, FIXED, Keymap
 
 _NOTES = """\
 A table [keys] in your configuration file has other keys for commands, by their names. A key is a character, or a name
-such as f5, ctrl+x, shift+down, pagedown, home, delete, tab or space. A command then has no other keys. Enter and esc
-mean the same everywhere. A demo always has the default keys."""
+such as f5, ctrl+x, shift+down, pagedown, home, delete, tab or space. A command then has no other keys. Enter, esc and
+ctrl+q mean the same everywhere. A demo always has the default keys."""
 _TABLE = """\
 [keys]
 delete = "f8"

@@ -196,7 +196,7 @@ class ConfirmScreen(Dialog["Preview"]):
         dialog.border_title = Content(printable(preview.title, _TITLE_MAX))
         dialog.set_class(preview.action.removes, "-danger")
         dialog.set_class(preview.action.asks_for_name, "-named")
-        rows = _rows(preview)
+        rows = _rows(preview, self._keymap.face("undo"))
         if preview.wider is not None and self._preview_wider is not None:
             self._offer(f"Include {count(preview.changed)} changed", partial(self._preview_wider, preview.wider))
         if not preview.count:
@@ -300,8 +300,8 @@ class ConfirmScreen(Dialog["Preview"]):
         return table
 
 
-def _rows(preview: "Preview") -> list[tuple[str, str]]:
-    rows = [(label, printable(words, _VALUE_MAX)) for label, words in preview.rows]
+def _rows(preview: "Preview", undo_key: str) -> list[tuple[str, str]]:
+    rows = [(label, printable(words, _VALUE_MAX)) for label, words in preview.rows_with(undo_key)]
     if preview.elsewhere:
         rows.append(("skipped", f"{plural(preview.elsewhere, 'message')} changed or left the queue since shown"))
     if preview.unsearched:

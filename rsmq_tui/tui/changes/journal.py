@@ -281,7 +281,7 @@ class JournalScreen(DashboardScreen):
         if original is None and change.undone and not is_undone:
             # Its undo was undone in part.
             again = f"{count(change.redone)} of {count(change.done)} made again by {last}"
-            return f"undone by {first}, and {again}; U makes the others again"
+            return f"undone by {first}, and {again}; {self._redo_key} makes the others again"
         if original is not None:
             again = f"change {original} was made again by {first if is_undone else last}"
             return f"{again}, and undone by {last}" if is_undone else again
@@ -289,7 +289,11 @@ class JournalScreen(DashboardScreen):
             return f"undone by {first}, and made again by {last}"
         left = change.done - change.undone
         less = f", except for {count(left)} of {count(change.done)}" if change.is_part_undone else ""
-        return f"undone by {last}{less}; U makes it again"
+        return f"undone by {last}{less}; {self._redo_key} makes it again"
+
+    @property
+    def _redo_key(self) -> str:
+        return self.dashboard.keymap.face("redo")
 
     @property
     def _now_ms(self) -> int:
@@ -304,7 +308,7 @@ class JournalScreen(DashboardScreen):
         except TriageError as error:
             words = str(error)
         if (original := self._original_of(asked.change)) is not None:
-            words += f"; U makes change {original} again"
+            words += f"; {self._redo_key} makes change {original} again"
         # If a change was made meanwhile, ask again.
         if self._outlook is asked:
             self._outlook = asked._replace(words=words, at_ms=self._now_ms)

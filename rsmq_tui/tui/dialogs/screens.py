@@ -300,7 +300,10 @@ def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormSc
     def keep(name: str) -> None:
         _keep_filter(preferences, kind, name, text)
         screen.dismiss()
-        screen.notify(f"saved as {printable(name, _NAME_MAX)}: ' lists the saved filters", markup=False)
+        lists = keymap_of(screen.app).face("filter.saved")
+        # The filter line has the keys again.
+        words = f"saved as {printable(name, _NAME_MAX)}: {lists} lists the saved filters"
+        screen.notify(words, markup=False)
 
     field = Field("name", "name", printable(text, _NAME_MAX), hint="a name")
     note = "a filter of the same name is replaced"

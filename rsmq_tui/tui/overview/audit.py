@@ -29,24 +29,24 @@ def finding_key(finding: "Finding") -> str:
     return f"{finding.kind} {finding.queue}"
 
 
-def _severity(finding: "Finding", _: None) -> Piece:
+def _severity(finding: "Finding", _: str) -> Piece:
     if finding.words.severity == "error":
         return f"✗ {finding.words.severity}", "verdict-broken"
     return f"▲ {finding.words.severity}", "verdict-growing"
 
 
-FINDING_COLUMNS: tuple[Column["Finding", None], ...] = (
+FINDING_COLUMNS: tuple[Column["Finding", str], ...] = (
     Column("severity", "SEVERITY", 9, _severity),
     Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or NO_NAME, "strong"), most=32),
     Column("what", "WHAT", 20, lambda finding, _: (finding.what, ""), grow=True),
-    Column("fix", "FIX", 8, lambda finding, _: (_fix(finding), "muted"), drop=1),
+    Column("fix", "FIX", 8, lambda finding, key: (_fix(finding, key), "muted"), drop=1),
 )
 
 
-def _fix(finding: "Finding") -> str:
+def _fix(finding: "Finding", key: str) -> str:
     if finding.fix is None:
         return "manual"
-    return "on request" if finding.asks else "f fixes"
+    return "on request" if finding.asks else f"{key} fixes"
 
 
 # Findings beyond these are only counted.
@@ -64,7 +64,7 @@ class AuditScreen(DashboardScreen):
     def __init__(self, queue: str | None, place: str = "") -> None:
         super().__init__(place)
         self.queue = queue
-        self.table = RowTable(FINDING_COLUMNS, None, id="findings", on_open=self._open)
+        self.table = RowTable(FINDING_COLUMNS, "", id="findings", on_open=self._open)
         self._title = TextLine(id="title")
         self._details = Static(id="details", markup=False)
         self.parts = (self._title, self.table, self._details)
@@ -161,7 +161,7 @@ class AuditScreen(DashboardScreen):
         self._title.show(self._head())
         self.table.empty_text = [("  No problems found.", "ready")] if self._is_clean else []
         keys = [finding_key(finding) for finding in self._found]
-        self.table.show(self._found, keys, None)
+        self.table.show(self._found, keys, self.dashboard.keymap.face("fix"))
         self._show_details()
 
     @property

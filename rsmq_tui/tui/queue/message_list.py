@@ -669,7 +669,10 @@ class MessageList(Vertical):
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, width, marked=marked))
         self._search_line.display = not self.filter_line.is_open
         place_of_cursor = self.table.cursor_index + 1 if self.table.rows else 0
-        pieces = search_pieces(hits, self.typed.text, width, noun=noun, place=place_of_cursor, now_ms=now_ms)
+        refresh = self._dashboard.keymap.face("refresh")
+        pieces = search_pieces(
+            hits, self.typed.text, width, noun=noun, place=place_of_cursor, now_ms=now_ms, refresh=refresh
+        )
         self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
 
     @property

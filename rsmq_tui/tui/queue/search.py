@@ -346,11 +346,13 @@ def _placing(order: Order, progress: SearchProgress) -> Callable[[RawMessage], _
     return place
 
 
-def search_pieces(hits: Hits, text: str, width: int, *, noun: str = MATCH, place: int, now_ms: int) -> list[Piece]:
+def search_pieces(
+    hits: Hits, text: str, width: int, *, noun: str = MATCH, place: int, now_ms: int, refresh: str
+) -> list[Piece]:
     """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
 
     The order, and the reasons why the results are incomplete, are left out last, and are shortened first. ``place``
-    counts from 1; 0 if nothing is listed.
+    counts from 1; 0 if nothing is listed. ``refresh`` is the key that searches again.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
@@ -367,7 +369,7 @@ def search_pieces(hits: Hits, text: str, width: int, *, noun: str = MATCH, place
         if hits.not_searched:
             too_long = "too long" if is_short else "too long to search"
             ranked.append((0, (f" · {count(hits.not_searched)} {too_long}", "verdict-aged")))
-        ranked += _state_words(hits, now_ms, is_short=is_short)
+        ranked += _state_words(hits, now_ms, refresh, is_short=is_short)
         if hits.restarts:
             ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
         pieces = fitting(ranked, width - 1)
@@ -393,7 +395,7 @@ def nothing_found(hits: Hits, refresh: str) -> str:
     return f"No match in the {searched}. Press {refresh} to search all."
 
 
-def _state_words(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tuple[int, Piece]]:
+def _state_words(hits: Hits, now_ms: int, refresh: str, *, is_short: bool = False) -> list[tuple[int, Piece]]:
     """Return the progress of the search, or the age of its results: pieces with their ranks."""
     if hits.error:
         return [(0, (f" · ✗ {_staleness(hits.listed, now_ms)}{printable(hits.error, 200)}", "alarm"))]
@@ -407,7 +409,7 @@ def _state_words(hits: Hits, now_ms: int, *, is_short: bool = False) -> list[tup
     token = "verdict-aged" if is_stopped else "muted"
     share = f"{hits.scanned / max(1, hits.depth):.0%}" if is_short else f"{count(hits.scanned)} of {count(hits.depth)}"
     stopped = f" · stopped at {share}" if is_stopped else ""
-    refreshes = "" if is_of_now and not is_stopped else " · r refreshes"
+    refreshes = "" if is_of_now and not is_stopped else f" · {refresh} refreshes"
     return [(0, (stopped, token)), (2, (f"{',' if stopped else ' ·'} {age}", token)), (5, (refreshes, token))]
 
 

@@ -17,6 +17,7 @@ from textual.worker import Worker
 
 from rsmq_tui.monitor.messages.decoding import Decoded, Steps, decoding
 from rsmq_tui.monitor.text import count, plural, printable, size
+from rsmq_tui.tui.keys import keymap_of
 from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, TextSearch, View, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, lines_words
@@ -421,7 +422,7 @@ class BodyView(LineView):
             return decoded.problem
         names = ", ".join(decoded.layers)
         if not self.is_decoded:
-            return f"as stored; d decodes {names}"
+            return f"as stored; {keymap_of(self.app).face('decoded')} decodes {names}"
         became = f"{names}: {size(len(decoded.data))} from {size(len(self.body or b''))}"
         return "; ".join(filter(None, (became, decoded.problem)))
 
