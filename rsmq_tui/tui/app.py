@@ -728,13 +728,16 @@ class RsmqApp(App[None]):
             self.set_interval(_USUAL_S, self._read_usual)
             self._read_usual()
 
-    @work(group="usual", exclusive=True)
+    @work(group="usual")
     async def _read_usual(self) -> None:
+        from rsmq_tui.monitor.filters.search import abandonable  # noqa: PLC0415 - not before the first paint
+
         dashboard = self.dashboard
         usual, snapshot = dashboard.usual, dashboard.snapshot
         if usual is None or snapshot is None or dashboard.replay is not None:
             return
-        if await asyncio.to_thread(usual.read, snapshot.at_ms):
+        # A store that does not answer must neither keep threads that others need, nor the app from ending.
+        if await abandonable(lambda _: usual.read(snapshot.at_ms)):
             for screen in self._screens:
                 screen.refresh_words()
         problems = {"What is usual": usual.problem} if usual.problem else {}

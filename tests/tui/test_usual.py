@@ -1,7 +1,9 @@
 """What an analysis says is usual at this hour of the week, on the live screens."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,12 +11,13 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import BASELINE
 from rsmq_tui.history.analysis.values import QueueRef, UsualRange
 from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.history.names import HistoryError
 from rsmq_tui.tui.history.loading import AnalysisLocation
 from rsmq_tui.tui.history.usual import RENEW_MS, UsualValues
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.history.analysis.made import Made, named
-from tests.tui.driving import opened, play, press, says, wait_for_screen
+from tests.tui.driving import opened, play, press, says, until, wait_for_screen
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -91,6 +94,69 @@ def test_a_new_hour_and_a_new_run_are_read(tmp_path: Path) -> None:
     _made(tmp_path, {**DEPTH, "median": 1000.0}, run="run-2")
     assert usual.read(START_MS + RENEW_MS + 2)
     assert "940 to 1,060 messages" in usual.words(*ORDERS[1:])
+
+
+def test_an_hour_begins_on_the_clocks_of_the_zone(tmp_path: Path) -> None:
+    # 11:06 UTC is 16:51 in Nepal, whose clocks are 5:45 ahead.
+    _made(
+        tmp_path,
+        {**DEPTH, "zone": "Asia/Kathmandu", "hour_of_week": HOUR_OF_WEEK + 5},
+        {**DEPTH, "zone": "Asia/Kathmandu", "hour_of_week": HOUR_OF_WEEK + 6, "median": 500.0},
+    )
+    usual = UsualValues(str(tmp_path))
+    assert usual.read(START_MS)
+    assert "90 to 210 messages" in usual.words(*ORDERS[1:])
+    assert usual.read(START_MS + 10 * 60_000)
+    assert "440 to 560 messages" in usual.words(*ORDERS[1:])
+
+
+def test_a_new_run_that_could_not_be_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _made(tmp_path, DEPTH)
+    usual = UsualValues(str(tmp_path))
+    assert usual.read(START_MS)
+    _made(tmp_path, {**DEPTH, "median": 1000.0}, run="run-2")
+    with monkeypatch.context() as broken:
+        broken.setattr(Analysis, "usual", lambda *_: (_ for _ in ()).throw(HistoryError("the store is busy")))
+        assert not usual.read(START_MS + RENEW_MS)
+    assert usual.problem == "the store is busy"
+    assert usual.read(START_MS + RENEW_MS + 1)
+    assert (usual.problem, usual.words(*ORDERS[1:])) == ("", "usual at this hour of the week: 940 to 1,060 messages")
+
+
+def test_a_damaged_file_is_a_problem(tmp_path: Path) -> None:
+    _made(tmp_path, DEPTH)
+    for file in tmp_path.rglob("*.parquet"):
+        file.write_bytes(b"damaged")
+    usual = UsualValues(str(tmp_path))
+    assert usual.read(START_MS)
+    assert "was left out" in usual.problem
+
+
+async def test_a_store_that_does_not_answer_holds_up_nothing(
+    source: ScriptedSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _made(tmp_path, DEPTH)
+    reading, answers, threads = threading.Event(), threading.Event(), list[threading.Thread]()
+    usual = Analysis.usual
+
+    def waiting(analysis: Analysis, *given: Any) -> Any:
+        threads.append(threading.current_thread())
+        reading.set()
+        answers.wait()
+        return usual(analysis, *given)
+
+    monkeypatch.setattr(Analysis, "usual", waiting)
+    async with opened(source, size=(150, 40), analysis=AnalysisLocation(str(tmp_path))) as pilot:
+        source.play(poll_of(source, [queue_of("orders", ready=4_900)]))
+        await until(pilot, reading.is_set, "it is read")
+        values = app_of(pilot).dashboard.usual
+        assert values is not None
+        # As in the next minute.
+        assert not values.read(START_MS)
+        # The program ends without waiting for it.
+        assert threads[0].daemon
+        answers.set()
+        await says(pilot, "usual at this hour of the week: 90 to 210 messages")
 
 
 def test_what_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
