@@ -431,7 +431,7 @@ def _shifted(column: pa.ChunkedArray, by: int = 1) -> pa.Array:
 
 
 def _key(ref: QueueRef) -> str:
-    """Return what ``Watched`` knows a queue by."""
+    """Return what ``WatchedTime`` knows a queue by."""
     return "\0".join((stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue)))
 
 

@@ -1,9 +1,9 @@
 """The clients of a server, and which of them work on one queue: by CLIENT LIST, and by MONITOR for a moment.
 
-MONITOR makes the server send a copy of every command of all its clients, which costs throughput, so ``watch_commands``
-reads it for at most a second, 20,000 commands or 8 MB, and then closes the connection. Commands that a script executes
-are shown after the script, with the address ``lua``, so that what a receive script did is known without knowing the
-script. MONITOR shows no replies: a delete of a message that is gone counts as any other.
+MONITOR makes the server send a copy of every command of all its clients, which costs throughput, so
+``clients_of_queue`` reads it for at most a second, 20,000 commands or 8 MB, and then closes the connection. Commands
+that a script executes are shown after the script, with the address ``lua``, so that what a receive script did is known
+without knowing the script. MONITOR shows no replies: a delete of a message that is gone counts as any other.
 
 Commands hold message bodies. Nothing of a command is kept but its counts and the client's address.
 """

@@ -34,9 +34,9 @@ class Column(Generic[R, C]):
     with the highest ``drop`` are left out first, those with the same value together; 0 always stays. Free width goes to
     the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
     shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. If even the columns
-    that stay do not fit, the widest text gets less. ``extra`` columns are
-    shown only if columns with ``grow`` have all the width that they need, up to a third of the table. Text that does
-    not fit is cut off at its end, or in the ``middle``. Titles have room for the mark of the sort order.
+    that stay do not fit, the widest text gets less. ``extra`` columns are shown only if columns with ``grow`` have all
+    the width that they need, up to a third of the table. Text that does not fit is cut off at its end, or in the
+    ``middle``. Titles have room for the mark of the sort order.
     """
 
     id: str
