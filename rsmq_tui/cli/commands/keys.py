@@ -46,15 +46,17 @@ def command(options: Options) -> int:
                 yours=name in keymap.chosen,
             )
     else:
+        # As they are written in the file: pagedown, not pgdn.
+        written = {name: " ".join(keymap[COMMANDS[name][0].id].written) for name in names}
         table = TextTable(
             TextColumn("NAME", max(map(len, names))),
-            TextColumn("KEYS", 16),
+            TextColumn("KEYS", max(map(len, written.values()))),
             TextColumn("", 5),
             TextColumn("WHAT IT DOES", 0),
         )
         for name in names:
             first = keymap[COMMANDS[name][0].id]
-            table.print(name, first.shown, "yours" if name in keymap.chosen else "", first.help)
+            table.print(name, written[name], "yours" if name in keymap.chosen else "", first.help)
     for problem in keymap.problems:
         say(f"{config_path(options)[0]}: {problem}")
     return EXIT_FAILED if keymap.problems else 0
