@@ -351,23 +351,21 @@ def _read(content: dict[str, Any], folder: Path, mistakes: Mistakes) -> Config:
     if default is not None and default not in tables:
         mistakes.add(("default",), f"default is not the name of a profile: {default}{values.meant(default, tables)}")
     web = _web(content.get("web", {}), folder, mistakes)
-    keys_given = dict(_keys(content.get("keys", {}), ("keys",), mistakes))
+    keys_given = dict(_keys(content.get("keys", {}), mistakes))
     return Config(profiles, default, watched, frozenset(naming_ns), web=web, keys=keys_given)
 
 
-def _keys(table: Any, place: KeyPath, mistakes: Mistakes) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the names of commands, such as ``delete`` or ``table.down``, with their keys."""
+def _keys(table: Any, mistakes: Mistakes) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the names of commands of the dashboard, such as ``delete``, with their keys."""
     if not isinstance(table, dict):
-        mistakes.add(place, 'keys must be a table: [keys], and then lines such as delete = "f8"')
+        mistakes.add(("keys",), 'keys must be a table: [keys], and then lines such as delete = "f8"')
         return
     for name, value in table.items():
         keys = [value] if isinstance(value, str) else value
-        if isinstance(value, dict) and len(place) == 1:
-            yield from _keys(value, (*place, name), mistakes)
-        elif isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
-            yield ".".join((*map(str, place[1:]), name)), keys
+        if isinstance(keys, list) and keys and all(isinstance(key, str) for key in keys):
+            yield name, keys
         else:
-            mistakes.add((*place, name), f'{name} must be a key such as "f8", or a list of keys: ["x", "f8"]')
+            mistakes.add(("keys", name), f'{name} must be a key such as "f8", or a list of keys: ["x", "f8"]')
 
 
 def _web(table: Any, folder: Path, mistakes: Mistakes) -> Web:

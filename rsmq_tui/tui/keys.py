@@ -42,8 +42,8 @@ NO_CHANGES = Usable(changes=False)
 class Key:
     """What one key does.
 
-    ``id`` names it in the configuration file, and begins with the key group (``Where``). ``keys`` are Textual's names
-    or characters, with commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the
+    ``id`` is its key group (``Where``) and the name of its command. ``keys`` are Textual's names or characters, with
+    commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the
     key. With ``pair``, the hint is also that of the key of this name in the group. Hints are in the order of the keys;
     those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that change a queue, which are
     removed if nothing may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo
@@ -71,8 +71,8 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The name of its command in the configuration file."""
-        return _NAMED[self.id]
+        """The name of its command, also in the configuration file. Keys of one name are the same in all groups."""
+        return self.id.partition(".")[2]
 
     @property
     def needs(self) -> str:
@@ -148,7 +148,7 @@ KEYS = (
     Key("app.namespace", "n", "namespaces", "List the namespaces of this server and switch to one", live=True),
     Key("app.server", "i", "server", "Show the server: memory, clients, replication, disk, latency", live=True),
     Key("app.quit", "ctrl+c", "quit", "Quit from anywhere", priority=True),
-    Key("app.back", "q", "leave", "Go back; quit from the overview", "quit"),
+    Key("app.leave", "q", "leave", "Go back; quit from the overview", "quit"),
     Key(
         "app.controls",
         "D",
@@ -164,8 +164,8 @@ KEYS = (
     ),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),
-    _replay("next", "]", "replay('step', 1)", "Pause, and go to the next poll"),
-    _replay("previous", "[", "replay('step', -1)", "Pause, and go to the previous poll", "step", "next"),
+    _replay("next_poll", "]", "replay('step', 1)", "Pause, and go to the next poll"),
+    _replay("previous_poll", "[", "replay('step', -1)", "Pause, and go to the previous poll", "step", "next_poll"),
     _replay(
         "next_verdict",
         "}",
@@ -185,7 +185,7 @@ KEYS = (
     _replay("faster", ">", "replay('speed', 1)", "Play faster, up to x3600"),
     _replay("minute_on", ".", "replay('jump', 1)", "Go one minute forward"),
     _replay("minute_back", "comma", "replay('jump', -1)", "Go one minute back", "minute", "minute_on"),
-    _replay("mark", "m", "replay('mark')", "Mark this time for a comparison", "mark"),
+    _replay("mark_time", "m", "replay('mark')", "Mark this time for a comparison", "mark"),
     _replay("diff", "D", "replay('diff')", "Compare this time with the marked one", "diff"),
     Key("life.back", "escape", "app.leave", "Go back", "back"),
     Key("diff.back", "escape", "app.leave", "Go back", "back"),
@@ -206,7 +206,9 @@ KEYS = (
     _change("overview.undo", "u", "undo", "Undo the last change in this namespace", "undo"),
     _change("overview.create", "c", "change('create')", "Create a queue", "create"),
     _change("overview.redrive", "R", "change('redrive')", "Send all dead letters to their source queues", "redrive"),
-    _change("overview.requeue", "R", "change('requeue')", "Put all items in processing back into the list", "requeue"),
+    _change(
+        "overview.requeue_all", "R", "change('requeue')", "Put all items in processing back into the list", "requeue"
+    ),
     _change("overview.purge", "P", "change('purge')", "Remove every message of the queue", "purge"),
     _change("overview.set", "=", "change('set')", "Change vt, delay and maxsize of the queue", "set"),
     _change("overview.trim", "=", "change('trim')", "Trim a list to a number of items", "trim"),
@@ -357,8 +359,8 @@ KEYS = (
     ),
     Key("search.copy_id", "I", "copy_id", "Copy the id of the message under the cursor"),
     Key("search.clear", "escape", "clear", "Stop the search, clear the marks, then go back", "back"),
-    Key("server.next", "l,right", "turn(1)", "Next server"),
-    Key("server.previous", "h,left", "turn(-1)", "Previous server", "servers", "next"),
+    Key("server.next_server", "l,right", "turn(1)", "Next server"),
+    Key("server.previous_server", "h,left", "turn(-1)", "Previous server", "servers", "next_server"),
     Key("server.back", "escape", "app.leave", "Go back", "back"),
     Key("history.mark", "space", "mark", "Mark or unmark the queue", "mark"),
     Key("history.mark_all", "A", "mark_all", "Mark all queues; charts show the total of the marked queues", "all"),
@@ -366,15 +368,15 @@ KEYS = (
     Key("history.earlier", "left", "shift(-1)", "Show an earlier time", "shift", "later"),
     Key("history.closer", "+", "zoom(1)", "Show less time, in more detail", "zoom", "wider"),
     Key("history.wider", "-", "zoom(-1)", "Show more time"),
-    Key("history.range", "f", "range", "Choose a range of time, or type one", "range"),
-    Key("history.next_page", "l", "turn_page(1)", "Next page: queues, incidents, heat map, poison, …"),
+    Key("history.time_range", "f", "range", "Choose a range of time, or type one", "range"),
+    Key("history.next_table", "l", "turn_page(1)", "Next page: queues, incidents, heat map, poison, …"),
     Key(
-        "history.previous_page",
+        "history.previous_table",
         "h",
         "turn_page(-1)",
         "Previous page: queues, incidents, heat map, poison, …",
         "pages",
-        "next_page",
+        "next_table",
     ),
     Key("history.metric", "m", "metric", "Chart the next metric: depth, oldest ready, rates", "metric"),
     Key("history.weekly", "W", "weekly", "Heat map by day, or by day of the week"),
@@ -417,35 +419,35 @@ KEYS = (
     Key("message.back", "escape", "clear", "End the search in the body, then go back", "back"),
     Key("message.find_next", "n", "find_next(1)", "Next match in the body"),
     Key("message.find_previous", "N", "find_next(-1)", "Previous match in the body"),
-    Key("message.fold", "space,enter", "fold", "Fold or unfold the object or array under the cursor", "fold"),
+    Key("message.fold_object", "space,enter", "fold", "Fold or unfold the object or array under the cursor", "fold"),
     Key("message.fold_all", "f", "fold_all", "Fold all objects and arrays but the outermost, or unfold all"),
     Key("controls.next", "right,l", "turn(1)", "Next queue"),
     Key("controls.previous", "left,h", "turn(-1)", "Previous queue"),
-    Key("controls.close", "D", "close", "Close this"),
+    Key("controls.close_controls", "D", "close", "Close this"),
     Key("message.save", "s", "save_body", "Save the body to a file", "save", local=True),
     Key("message.pager", "o", "open_in_pager", "Open the body in $PAGER", local=True),
     Key("message.open_copy", "O", "open_copy", "Open a copy of the body in $VISUAL or $EDITOR", local=True),
     Key("modal.close", "escape,q", "close", "Close this", "close"),
-    Key("dialog.next", "right,l", "app.focus_next", "Next button or field"),
-    Key("dialog.previous", "left,h", "app.focus_previous", "Previous button or field"),
+    Key("dialog.next_button", "right,l", "app.focus_next", "Next button or field"),
+    Key("dialog.previous_button", "left,h", "app.focus_previous", "Previous button or field"),
     Key("confirm.copy_command", "y", "copy_command", "Copy the command that previews the same change"),
     # Priority: also while a field has the focus.
     Key("confirm.submit", "ctrl+s", "submit", "Confirm, as the button does", priority=True),
     Key("form.submit", "ctrl+s", "submit", "Continue, from any field", priority=True),
-    Key("form.copy_command", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
-    Key("choice.next", "down", "choose(1)", "Next suggestion"),
-    Key("choice.previous", "up", "choose(-1)", "Previous suggestion"),
-    Key("list.down", "j", "cursor_down", "Next line"),
-    Key("list.up", "k", "cursor_up", "Previous line"),
+    Key("form.copy_form", "ctrl+y", "copy_command", "Copy the command that does the same", priority=True),
+    Key("choice.next_suggestion", "down", "choose(1)", "Next suggestion"),
+    Key("choice.previous_suggestion", "up", "choose(-1)", "Previous suggestion"),
+    Key("list.down", "j,down", "cursor_down", "Next line"),
+    Key("list.up", "k,up", "cursor_up", "Previous line"),
     Key("columns.show", "space", "show", "Show or hide the column"),
-    Key("columns.later", "J,shift+down", "shift(1)", "Move the column to the right"),
-    Key("columns.earlier", "K,shift+up", "shift(-1)", "Move the column to the left"),
+    Key("columns.shift_right", "J,shift+down", "shift(1)", "Move the column to the right"),
+    Key("columns.shift_left", "K,shift+up", "shift(-1)", "Move the column to the left"),
     Key("columns.reset", "r", "reset", "Restore the default columns and their order"),
-    Key("filter.save", "ctrl+s", "save_filter", "Save the filter under a name"),
-    Key("filter.saved", "down", "saved_filters", "Choose a saved filter"),
+    Key("filter.save_filter", "ctrl+s", "save_filter", "Save the filter under a name"),
+    Key("filter.choose_saved", "down", "saved_filters", "Choose a saved filter"),
     Key("filters.forget", "x,delete", "forget", "Delete the saved filter"),
-    Key("palette.next", "down", "cursor(1)", "Next command"),
-    Key("palette.previous", "up", "cursor(-1)", "Previous command"),
+    Key("palette.next_command", "down", "cursor(1)", "Next command"),
+    Key("palette.previous_command", "up", "cursor(-1)", "Previous command"),
     Key("palette.page_down", "pagedown", "page(1)", "One screen down"),
     Key("palette.page_up", "pageup", "page(-1)", "One screen up"),
     # Priority: while a change runs, this overrides the other meanings of the key.
@@ -490,9 +492,8 @@ _NAMES = frozenset(each.value for each in NamedKey if not each.value.startswith(
 class Keymap:
     """The keys of the dashboard: the table above, with the keys that the user chose.
 
-    ``chosen`` has keys by the names of commands: ``delete`` if it has the same key in all of its groups, otherwise the
-    id, as ``replay.mark``. Each mistake in it is a sentence in ``problems``; that command then has its default keys and
-    is not in ``self.chosen``.
+    ``chosen`` has keys by the names of commands, such as ``delete``, for all of their groups. Each mistake in it is a
+    sentence in ``problems``; that command then has its default keys and is not in ``self.chosen``.
     """
 
     def __init__(self, chosen: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -574,26 +575,14 @@ def keymap_of(app: object) -> Keymap:
 _BY_ID = {key.id: key for key in KEYS}
 
 
-def _commands() -> dict[str, tuple[Key, ...]]:
-    found: dict[str, list[Key]] = {}
-    for key in KEYS:
-        found.setdefault(key.id.partition(".")[2], []).append(key)
-    named: dict[str, tuple[Key, ...]] = {}
-    for name, keys in found.items():
-        is_one = len({key.keys for key in keys}) == 1
-        named |= {name: tuple(keys)} if is_one else {key.id: (key,) for key in keys}
-    return named
-
-
-# The keys of each command, by its name in the configuration file.
-COMMANDS = _commands()
+# The keys of each command, by its name.
+COMMANDS = {name: tuple(key for key in KEYS if key.name == name) for name in dict.fromkeys(key.name for key in KEYS)}
 # The names of commands whose keys cannot be changed: they have escape or enter, or are those of a demo.
 FIXED = frozenset(
     name
     for name, (key, *_) in COMMANDS.items()
     if not {"escape", "enter"}.isdisjoint(key.keys.split(",")) or key.demo or key.where == "controls"
 )
-_NAMED = {key.id: name for name, keys in COMMANDS.items() for key in keys}
 
 
 def _common(one: Key, other: Key) -> list[str]:
@@ -622,9 +611,8 @@ def _problem_with(name: str, keys: Sequence[str]) -> str | None:
     if name not in COMMANDS:
         from difflib import get_close_matches  # noqa: PLC0415 - only for who makes a mistake
 
-        same = [key.name for key in KEYS if name in (key.id, key.id.partition(".")[2])]
-        near = same or get_close_matches(name, COMMANDS, 1)
-        meant = f"; did you mean {' or '.join(near)}?" if near else "; `rsmq-tui keys` lists them"
+        near = get_close_matches(name.rpartition(".")[2], COMMANDS, 1)
+        meant = f"; did you mean {near[0]}?" if near else "; `rsmq-tui keys` lists them"
         return f"{printable(name, 60)}: there is no command of this name{meant}"
     where = {key.where for key in COMMANDS[name]}
     is_typed = not where.isdisjoint(_TYPED) or any(key.id == _BEFORE_TEXT for key in COMMANDS[name])

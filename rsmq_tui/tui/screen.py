@@ -172,7 +172,7 @@ class DashboardScreen(Screen[None]):
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""
         if not self.saved_filters:
-            save = self.dashboard.keymap.face("filter.save")
+            save = self.dashboard.keymap.face("save_filter")
             words = f"no filter is saved for such a screen: {save} in the filter line saves one"
             self.notify(words, severity="warning", markup=False)
         elif (entry := self.query_one_optional(FilterInput)) is not None:

@@ -8,7 +8,7 @@ from rsmq_tui.tui.keys import COMMANDS, FIXED
 from tests.cli.conftest import Command
 from tests.hostile.terminal import Terminal
 
-_KEYS = '[keys]\ndelete = "d"\nsend = ["a", "f2"]\ntable.down = ["ctrl+j", "down"]\ndecoded = "f5"\n'
+_KEYS = '[keys]\ndelete = "d"\nsend = ["a", "f2"]\ndown = ["ctrl+j", "down"]\ndecoded = "f5"\n'
 
 
 def test_all_commands_are_listed_and_those_of_the_user_marked(anywhere: Command, tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_all_commands_are_listed_and_those_of_the_user_marked(anywhere: Command,
     assert (done.status, done.err) == (0, "")
     found = {line["name"]: line for line in done.lines}
     assert found.keys() == COMMANDS.keys() - FIXED
-    assert {name for name, line in found.items() if line["yours"]} == {"delete", "send", "table.down", "decoded"}
+    assert {name for name, line in found.items() if line["yours"]} == {"delete", "send", "down", "decoded"}
     assert found["delete"]["keys"] == ["d"]
     assert found["delete"]["default"] == ["x"]
     assert found["delete"]["where"] == ["overview", "queue", "search", "message"]
@@ -56,7 +56,7 @@ def test_mistakes_are_printed_and_the_status_says_so(anywhere: Command, tmp_path
         ("[keys]\ndelete = 1", 'config.toml:2: delete must be a key such as "f8", or a list of keys: ["x", "f8"]'),
         ("[keys]\ndelete = []", "config.toml:2: delete must be a key"),
         ('[keys]\ndelete = ["d", 1]', "config.toml:2: delete must be a key"),
-        ('[keys.table.down]\nmore = "x"', "down must be a key"),
+        ('[keys.down]\nmore = "x"', "down must be a key"),
     ],
 )
 def test_what_is_no_key_at_all_is_a_mistake_in_the_file(

@@ -75,38 +75,59 @@ _HIDING = {f"{screen}.{action}" for screen in ("queue", "message", "search") for
 # What dashboards.md, section 4, gives a meaning that no screen may change: key -> ids that may have it.
 RESERVED = {
     "j": {"table.down", "lines.down", "list.down"},
-    "down": {"table.down", "lines.down", "choice.next", "filter.saved", "palette.next"},
+    "down": {
+        "table.down",
+        "lines.down",
+        "list.down",
+        "choice.next_suggestion",
+        "filter.choose_saved",
+        "palette.next_command",
+    },
     "k": {"table.up", "lines.up", "list.up"},
-    "up": {"table.up", "lines.up", "choice.previous", "palette.previous"},
+    "up": {"table.up", "lines.up", "list.up", "choice.previous_suggestion", "palette.previous_command"},
     "g": {"table.top", "lines.top"},
     "G": {"table.bottom", "lines.bottom"},
     "h": {
         "queue.previous_part",
-        "history.previous_page",
+        "history.previous_table",
         "message.previous_view",
-        "dialog.previous",
-        "server.previous",
+        "dialog.previous_button",
+        "server.previous_server",
         "overview.fold",
         "controls.previous",
     },
     "l": {
-        *("queue.next_part", "history.next_page", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+        *(
+            "queue.next_part",
+            "history.next_table",
+            "message.next_view",
+            "dialog.next_button",
+            "server.next_server",
+            "overview.unfold",
+        ),
         "controls.next",
     },
     "left": {
         "queue.previous_part",
         "history.earlier",
         "message.previous_view",
-        "dialog.previous",
-        "server.previous",
+        "dialog.previous_button",
+        "server.previous_server",
         "overview.fold",
         "controls.previous",
     },
     "right": {
-        *("queue.next_part", "history.later", "message.next_view", "dialog.next", "server.next", "overview.unfold"),
+        *(
+            "queue.next_part",
+            "history.later",
+            "message.next_view",
+            "dialog.next_button",
+            "server.next_server",
+            "overview.unfold",
+        ),
         "controls.next",
     },
-    "enter": {"table.open", "message.fold"},
+    "enter": {"table.open", "message.fold_object"},
     "escape": {
         "overview.clear",
         "queue.clear",
@@ -123,7 +144,7 @@ RESERVED = {
         "life.back",
         "change.cancel",
     },
-    "q": {"app.back", "modal.close"},
+    "q": {"app.leave", "modal.close"},
     "ctrl+c": {"app.quit"},
     "?": {"app.help"},
     ":": {"app.palette"},
@@ -138,8 +159,8 @@ RESERVED = {
         "search.filter",
         "message.find",
     },
-    "[": {"queue.previous_page", "replay.previous"},
-    "]": {"queue.next_page", "replay.next"},
+    "[": {"queue.previous_page", "replay.previous_poll"},
+    "]": {"queue.next_page", "replay.next_poll"},
     "y": {"queue.copy_body", "message.copy_body", "confirm.copy_command"},
     "I": {"overview.import", "queue.copy_id", "message.copy_id", "search.copy_id", "recorded.copy_id"},
     "Y": {"app.link"},
@@ -149,7 +170,7 @@ RESERVED = {
     "r": {"app.refresh", "columns.reset"},
     "ctrl+r": {"app.refresh"},
     "t": {"app.time"},
-    "space": {"queue.mark", "history.mark", "search.mark", "recorded.mark", "columns.show", "message.fold"},
+    "space": {"queue.mark", "history.mark", "search.mark", "recorded.mark", "columns.show", "message.fold_object"},
     "v": {"queue.range", "recorded.range"},
     "w": {"queue.clients"},
     "*": {"queue.mark_page", "recorded.mark_page", "overview.favourite"},
@@ -160,7 +181,7 @@ RESERVED = {
     "+": {*_HIDING, "history.closer"},
     "-": {*_HIDING, "history.wider"},
     "0": {f"{screen}.{action}" for screen in ("queue", "message", "search") for action in ("release", "requeue")},
-    "R": {"overview.redrive", "overview.requeue", "queue.redrive", "message.redrive", "search.redrive"},
+    "R": {"overview.redrive", "overview.requeue_all", "queue.redrive", "message.redrive", "search.redrive"},
     "M": {"queue.move", "message.move", "search.move"},
     "u": {"overview.undo", "queue.undo", "message.undo", "audit.undo", "journal.undo", "search.undo", "recorded.undo"},
     "E": {"overview.export", "queue.export", "search.export"},
@@ -245,7 +266,11 @@ def test_keys_of_a_meaning_to_come_are_free() -> None:
 def test_no_key_is_one_that_terminals_and_shells_use() -> None:
     taken = {f"ctrl+{letter}" for letter in "dkaszqw"} | {"ctrl+space", "ctrl+at"}
     # Ctrl+S stops the output of a terminal only where the program leaves flow control on.
-    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == ["confirm.submit", "form.submit", "filter.save"]
+    assert [key.id for key in KEYS if set(_pressed(key)) & taken] == [
+        "confirm.submit",
+        "form.submit",
+        "filter.save_filter",
+    ]
 
 
 CHANGING = (

@@ -34,7 +34,7 @@ def _screens(of: type[DOMNode]) -> list[type[DashboardScreen]]:
 
 
 async def test_a_key_of_the_user_replaces_the_default(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    keys = {"undo": ["ctrl+u"], "delete": ["d"], "decoded": ["f6"], "table.down": ["ctrl+j", "down"]}
+    keys = {"undo": ["ctrl+u"], "delete": ["d"], "decoded": ["f6"], "down": ["ctrl+j", "down"]}
     keys["next_part"] = ["f9"]
     async with opened(source, triage=triage, size=(300, 40), keys=keys) as pilot:
         await play_orders(pilot, source, [b"1", b"2"], "enter")
@@ -61,7 +61,7 @@ async def test_a_key_of_the_user_replaces_the_default(source: ScriptedSource, tr
 
 
 async def test_keys_that_share_one_with_a_replaced_key_stay(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage, keys={"overview.requeue": ["Q"]}) as pilot:
+    async with opened(source, triage=triage, keys={"overview.requeue_all": ["Q"]}) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders")]))
         screen = await wait_for_screen(pilot, OverviewScreen)
         found = {key: {each.binding.id} for key, each in screen.active_bindings.items()}
@@ -113,7 +113,6 @@ async def test_mistakes_are_shown_and_the_default_stays(source: ScriptedSource, 
     [
         ("delet", ["d"], "delet: there is no command of this name; did you mean delete?"),
         ("\x1b[31m", ["d"], "␛[31m: there is no command of this name; `rsmq-tui keys` lists them"),
-        ("range", ["d"], "did you mean queue.range or recorded.range or history.range?"),
         ("queue.delete", ["d"], "queue.delete: there is no command of this name; did you mean delete?"),
         ("delete", ["F25"], "delete: F25 is no key, write a character, or a name such as f5, ctrl+x"),
         ("delete", ["ctrl+"], "delete: ctrl+ is no key"),
@@ -122,11 +121,11 @@ async def test_mistakes_are_shown_and_the_default_stays(source: ScriptedSource, 
         ("delete", ["d", ""], "delete: a key is empty"),
         ("delete", [], "delete: it needs a key"),
         ("delete", ["y"], "delete: y is already the key of copy_body"),
-        ("delete", ["j"], "delete: j is already the key of table.down"),
-        ("table.down", ["p"], "table.down: p is already the key of pause"),
-        ("replay.mark", ["p"], "replay.mark: p is already the key of pause"),
+        ("delete", ["j"], "delete: j is already the key of down"),
+        ("down", ["p"], "down: p is already the key of pause"),
+        ("mark_time", ["p"], "mark_time: p is already the key of pause"),
         ("submit", ["s"], "submit: s could no longer be typed, write a name such as f5 or ctrl+x"),
-        ("filter.save", ["space"], "filter.save: space could no longer be typed"),
+        ("save_filter", ["space"], "save_filter: space could no longer be typed"),
         ("quit", ["Q"], "quit: Q could no longer be typed"),
         ("submit", ["-"], "submit: - could no longer be typed"),
         ("delete", ["/"], "delete: / is already the key of filter"),
@@ -134,7 +133,7 @@ async def test_mistakes_are_shown_and_the_default_stays(source: ScriptedSource, 
         ("delete", ["ctrl+X"], "delete: ctrl+X is no key"),
         ("delete", ["shift+ctrl+left"], "delete: shift+ctrl+left is no key"),
         ("delete", ["ctrl+/"], "delete: ctrl+/ is no key"),
-        ("replay.mark", ["enter"], "replay.mark: enter cannot be chosen, it means the same everywhere"),
+        ("mark_time", ["enter"], "mark_time: enter cannot be chosen, it means the same everywhere"),
         ("submit", ["escape"], "submit: escape cannot be chosen"),
         ("delete", ["ctrl+q"], "delete: ctrl+q cannot be chosen"),
         ("clear", ["f3"], "clear: its key cannot be changed"),
@@ -192,12 +191,17 @@ def test_every_command_has_its_own_key_if_that_is_free(name: str) -> None:
     assert (len(keymap.overrides) > 0) is (name not in FIXED)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_the_same_keys_in_all_groups(name: str) -> None:
+    assert len({key.keys for key in COMMANDS[name]}) == 1
+
+
 def test_the_names_in_configuration_files_stay() -> None:
     names = (
         "help palette pause refresh time filter sort reverse send delete undo redrive purge set export audit journal"
     )
     more = "known mark_all release hide move edit copy_to copy_body copy_id life decoded pane search events quit submit"
-    assert {*names.split(), *more.split(), "app.back", "table.down", "queue.mark", "replay.mark"} <= COMMANDS.keys()
+    assert {*names.split(), *more.split(), "leave", "down", "mark", "mark_time"} <= COMMANDS.keys()
 
 
 def test_what_is_available_together_is_known() -> None:

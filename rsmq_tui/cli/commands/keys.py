@@ -17,7 +17,7 @@ _TABLE = """\
 [keys]
 delete = "f8"
 send = ["a", "f2"]
-table.down = ["j", "down", "ctrl+j"]"""
+down = ["j", "down", "ctrl+j"]"""
 
 
 @click.command(

@@ -232,7 +232,7 @@ class ConfirmScreen(Dialog["Preview"]):
             if self.query_one("#yes").display:
                 hints.append(f"{self._keymap.face('submit')} confirms")
             if not self._preview.action.asks_for_name:
-                hints.append(f"{self._keymap.face('confirm.copy_command')} copies the command")
+                hints.append(f"{self._keymap.face('copy_command')} copies the command")
         self.query_one(".dialog").border_subtitle = " · ".join(hints)
 
     def _offer(self, words: str, previewer: Previewer) -> None:

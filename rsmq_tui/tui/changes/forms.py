@@ -337,7 +337,7 @@ class FormScreen(Dialog[None], Generic[T]):
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
         keymap = keymap_of(self.app)
-        copies = "" if self._command is None else f" · {keymap.face('form.copy_command')} copies the command"
+        copies = "" if self._command is None else f" · {keymap.face('copy_form')} copies the command"
         dialog.border_subtitle = Content(f"{self._note} · {keymap.face('submit')} continues{copies}")
         dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")

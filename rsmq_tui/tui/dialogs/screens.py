@@ -179,9 +179,7 @@ class ColumnsScreen(_ListDialog[None]):
 
     def on_mount(self) -> None:
         """List the columns."""
-        show, later, earlier, reset = map(
-            keymap_of(self.app).face, ("show", "columns.later", "columns.earlier", "reset")
-        )
+        show, later, earlier, reset = map(keymap_of(self.app).face, ("show", "shift_right", "shift_left", "reset"))
         self._options.border_subtitle = Content(f"{show} shows or hides · {later} {earlier} move it · {reset} resets")
         self._list(0)
 
@@ -300,7 +298,7 @@ def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormSc
     def keep(name: str) -> None:
         _keep_filter(preferences, kind, name, text)
         screen.dismiss()
-        lists = keymap_of(screen.app).face("filter.saved")
+        lists = keymap_of(screen.app).face("choose_saved")
         # The filter line has the keys again.
         words = f"saved as {printable(name, _NAME_MAX)}: {lists} lists the saved filters"
         screen.notify(words, markup=False)

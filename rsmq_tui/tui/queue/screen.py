@@ -367,7 +367,7 @@ class QueueScreen(ActingScreen):
     def why_nothing(self) -> str:
         """Why there is nothing to change."""
         left = self.messages.marks.is_all_ended
-        mark = self.dashboard.keymap.face("queue.mark")
+        mark = self.dashboard.keymap.face("mark")
         return f"nothing is marked: {mark} marks a message, esc starts over" if left else "there is no message here"
 
     def _narrow(self, term: str | None) -> None:

@@ -91,7 +91,7 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession", keymap: Keymap) -> list[Piece]:
     """Return why a replay shows no queue."""
     if snapshot.connection.failure is not None:
-        poll, incident = keymap.face("replay.next"), keymap.face("next_verdict")
+        poll, incident = keymap.face("next_poll"), keymap.face("next_verdict")
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
             (f"  Press {poll} for the next poll, {incident} for the next incident.", "muted"),

@@ -258,7 +258,7 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
         case "mark" if dashboard.snapshot is not None:
             replay.mark(dashboard.snapshot)
         case "diff" if replay.marked is None:
-            mark, compare = (dashboard.keymap.face(each) for each in ("replay.mark", "diff"))
+            mark, compare = (dashboard.keymap.face(each) for each in ("mark_time", "diff"))
             words = f"no time is marked: {mark} marks one for {compare} to compare with"
             app.notify(words, severity="warning", markup=False)
         case "diff" if "diff" not in getattr(app.screen, "WHERE", ()):

@@ -88,7 +88,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     if snapshot.connection.fresh_at_s is None:
         if failure is None:
             return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
-        retry, leave = keymap.face("refresh"), keymap.face("app.back")
+        retry, leave = keymap.face("refresh"), keymap.face("leave")
         words = f"  It retries automatically; {retry} retries now, {leave} quits. `rsmq-tui demo` shows example queues."
         return [*why_unread(snapshot.server, failure), (words, "muted")]
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]

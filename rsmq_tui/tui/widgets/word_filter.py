@@ -44,7 +44,7 @@ class FilterInput(Input):
 
     def on_mount(self) -> None:
         """Name the keys for saved filters."""
-        saved, save = (keymap_of(self.app).face(name) for name in ("filter.saved", "filter.save"))
+        saved, save = (keymap_of(self.app).face(name) for name in ("choose_saved", "save_filter"))
         self.placeholder += f" · {saved} saved filters, {save} saves"
 
     def on_key(self, event: events.Key) -> None:
