@@ -197,7 +197,7 @@ def _counted(rows: DataFrame, by_time: WindowSpec) -> DataFrame:
     deletes = _not_negative(removed)
     expiries = sf.try_subtract(sf.try_subtract(receives, deletes), _change("hidden"))
     # If messages were moved here or restored, how many others were deleted meanwhile is unknown: it may explain them.
-    expiries = sf.when(removed < 0, sf.least(expiries, sf.lit(0))).otherwise(expiries)
+    expiries = sf.when((removed < 0) & (expiries > 0), 0).otherwise(expiries)
     counts = dict(zip(RATES, (arrivals, deletes, receives, _redeliveries(by_time)), strict=True))
     until_now = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     apart_ms = sf.col("at_ms") - sf.col("before_ms")

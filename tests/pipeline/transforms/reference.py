@@ -72,7 +72,7 @@ _CONTINUED = """
             case when is_counted then sent end as arrivals,
             case when is_counted then received end as receives,
             case when is_counted and sent - deeper is not null then greatest(sent - deeper, 0) end as deletes,
-            case when sent < deeper then least(receives - deletes - more_hidden, 0)
+            case when sent < deeper and receives - deletes - more_hidden > 0 then 0
                 else receives - deletes - more_hidden end as expiries,
             case when arrivals is not null then at_ms - before_ms end as covered_ms,
         from judged
