@@ -576,7 +576,9 @@ _BY_ID = {key.id: key for key in KEYS}
 
 
 # The keys of each command, by its name.
-COMMANDS = {name: tuple(key for key in KEYS if key.name == name) for name in dict.fromkeys(key.name for key in KEYS)}
+COMMANDS: dict[str, list[Key]] = {}
+for _key in KEYS:
+    COMMANDS.setdefault(_key.name, []).append(_key)
 # The names of commands whose keys cannot be changed: they have escape or enter, or are those of a demo.
 FIXED = frozenset(
     name
