@@ -43,12 +43,11 @@ class Key:
     """What one key does.
 
     ``id`` is its key group (``Where``) and the name of its command. ``keys`` are Textual's names or characters, with
-    commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the
-    key. With ``pair``, the hint is also that of the key of this name in the group. Hints are in the order of the keys;
-    those that do not fit are left out, except ``pinned`` ones. ``changes`` marks keys that change a queue, which are
-    removed if nothing may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo
-    has, and ``local`` those that a page does not have: they use files and programs of this machine, or its user's
-    stored data.
+    commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the key. With ``pair``,
+    the hint is also that of the key of this name in the group. Hints are in the order of the keys; those that do not
+    fit are left out, except ``pinned`` ones. ``changes`` marks keys that change a queue, which are removed if nothing
+    may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo has, and ``local``
+    those that a page does not have: they use files and programs of this machine, or its user's stored data.
     """
 
     id: str
@@ -546,9 +545,13 @@ class Keymap:
         """Yield the available keys of these groups, group by group."""
         return (key for group in where for key in self if key.where == group and key.is_among(usable))
 
+    def command(self, name: str) -> Key:
+        """Return the key of a command in the first of its groups; in the others, the keys are the same."""
+        return self._keys[COMMANDS[name][0].id]
+
     def face(self, name: str) -> str:
         """Return the first key of a command, as sentences name it."""
-        return self._keys[COMMANDS[name][0].id].face
+        return self.command(name).face
 
     def faces(self, key: Key) -> str:
         """Return what stands before the hint of a key: its first key, and that of its pair."""
@@ -573,8 +576,6 @@ def keymap_of(app: object) -> Keymap:
 
 
 _BY_ID = {key.id: key for key in KEYS}
-
-
 # The keys of each command, by its name.
 COMMANDS: dict[str, list[Key]] = {}
 for _key in KEYS:

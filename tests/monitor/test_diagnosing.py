@@ -1,6 +1,7 @@
 """From what a server says to what a person should do: levels, sentences and hints; then real servers, whole."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -45,8 +46,8 @@ SNAPSHOT = Snapshot(
 )
 
 
-def levels(results: object) -> dict[str, CheckLevel]:
-    return {result.name: result.level for result in results}  # type: ignore[attr-defined] # any iterable
+def levels(results: Iterable[CheckResult]) -> dict[str, CheckLevel]:
+    return {result.name: result.level for result in results}
 
 
 def of_info(**changes: str) -> dict[str, CheckResult]:

@@ -395,3 +395,5 @@ async def test_the_palette_finds_commands_by_other_words(
 
 def test_synonyms_are_those_of_keys() -> None:
     assert palette._SYNONYMS.keys() <= {key.id.partition(".")[2] for key in KEYS}
+    # The same word means the same on other screens.
+    assert {"fold_object", "requeue_all", "mark_time", "time_range"} <= palette._SYNONYMS.keys()

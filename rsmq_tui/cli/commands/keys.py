@@ -31,32 +31,29 @@ down = ["j", "down", "ctrl+j"]"""
 @config
 def command(options: Options) -> int:
     """Print the commands with their keys and return the exit status; raises ``UsageError``."""
-    chosen = keys_of(options)
-    keymap = Keymap(chosen)
-    names = [name for name in COMMANDS if name not in FIXED]
+    keymap = Keymap(keys_of(options))
+    commands = {name: keymap.command(name) for name in COMMANDS if name not in FIXED}
     if wants_json(options):
-        for name in names:
-            first = keymap[COMMANDS[name][0].id]
+        for name, key in commands.items():
             fields_json(
                 name=name,
-                keys=first.written,
+                keys=key.written,
                 default=COMMANDS[name][0].written,
-                where=[key.where for key in COMMANDS[name]],
-                does=first.help,
+                where=[each.where for each in COMMANDS[name]],
+                does=key.help,
                 yours=name in keymap.chosen,
             )
     else:
         # As they are written in the file: pagedown, not pgdn.
-        written = {name: " ".join(keymap[COMMANDS[name][0].id].written) for name in names}
+        written = {name: " ".join(key.written) for name, key in commands.items()}
         table = TextTable(
-            TextColumn("NAME", max(map(len, names))),
+            TextColumn("NAME", max(map(len, commands))),
             TextColumn("KEYS", max(map(len, written.values()))),
             TextColumn("", 5),
             TextColumn("WHAT IT DOES", 0),
         )
-        for name in names:
-            first = keymap[COMMANDS[name][0].id]
-            table.print(name, written[name], "yours" if name in keymap.chosen else "", first.help)
+        for name, key in commands.items():
+            table.print(name, written[name], "yours" if name in keymap.chosen else "", key.help)
     for problem in keymap.problems:
         say(f"{config_path(options)[0]}: {problem}")
     return EXIT_FAILED if keymap.problems else 0

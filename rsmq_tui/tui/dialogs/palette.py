@@ -59,7 +59,8 @@ _SYNONYMS = {
     "group": "prefix fold tree folder count by field aggregate",
     "separators": "group prefix delimiter",
     "unfold": "expand open group",
-    "fold": "collapse close group json",
+    "fold": "collapse close group",
+    "fold_object": "collapse close group json",
     "fold_all": "collapse expand json",
     "clients": "consumers workers who connections monitor",
     "blocked": "consumers waiting blpop brpop",
@@ -77,6 +78,7 @@ _SYNONYMS = {
     "set": "attributes settings visibility timeout maximum size configure",
     "redrive": "dlq dead letter retry replay requeue",
     "requeue": "retry return lease",
+    "requeue_all": "retry return lease",
     "release": "visible retry unhide now",
     "hide": "delay postpone visibility timeout defer",
     "extend": "lease visibility timeout life lifetime renew",
@@ -86,9 +88,11 @@ _SYNONYMS = {
     "trim": "shorten limit",
     "retry": "again skipped",
     "mark": "select tick",
+    "mark_time": "select tick",
     "mark_all": "select all",
     "mark_page": "select page",
     "range": "select span",
+    "time_range": "select span",
     "go_to": "jump position number id time",
     "audit": "check consistency orphan repair fix integrity",
     "fix": "repair",
@@ -133,7 +137,7 @@ def _of_keys(screen: Screen[Any]) -> Iterator[PaletteEntry]:
     for key in keymap_of(screen.app).of(*where, "app", usable=usable):
         if key.where not in ("table", "lines") and key.id != "app.palette":
             owner = screen.app if key.where in ("app", "replay") else screen
-            synonyms = _SYNONYMS.get(key.id.partition(".")[2], "")
+            synonyms = _SYNONYMS.get(key.name, "")
             run = partial(owner.run_action, key.action)
             yield PaletteEntry(key.id, key.help, key.shown, run, synonyms=synonyms)
 

@@ -194,9 +194,9 @@ class QueueScreen(ActingScreen):
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
-        usual = self.dashboard.usual_words(snapshot, self.queue)
-        normal: list[Piece] = [(f" {usual}  ", "strong")] if usual else []
-        self._known_facts = [*recorded, *normal, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
+        words = self.dashboard.usual_words(snapshot, self.queue)
+        usual: list[Piece] = [(f" {words}  ", "strong")] if words else []
+        self._known_facts = [*recorded, *usual, *fact_pieces(state, snapshot.at_ms), *time_pieces(state, snapshot)]
         if isinstance(self.server.source, LooksFirst):
             self.server.source.look_first([self.queue])
         self._show_facts()
