@@ -462,8 +462,8 @@ def _refuse_passwords(content: dict[str, Any], mistakes: Mistakes) -> None:
 
 
 def example() -> str:
-    """Return an example of a configuration file, which explains each key."""
-    return files("rsmq_tui.profiles").joinpath("example.toml").read_text("utf-8")
+    """Return an example of a configuration file, which explains each key, in ASCII for any terminal."""
+    return files("rsmq_tui.profiles").joinpath("example.toml").read_text("ascii")
 
 
 _SLO_EXAMPLES = f'"{ANSWERING}", "{AGE} < 5m" or "{STALLED} < 2m"'
