@@ -538,8 +538,8 @@ end
 
 _FINISH = (
     """
-local told = table.concat(outcome)
-if string.find(told, 'd', 1, true) then
+local letters = table.concat(outcome)
+if string.find(letters, 'd', 1, true) then
   for _, check in ipairs(checks) do
     local refused = check()
     if refused then return refused end
@@ -548,12 +548,12 @@ if string.find(told, 'd', 1, true) then
 end
 """
     + f"""
-if #found > 0 then told = told .. '{FOUND}' .. table.concat(found, ' ') end
+if #found > 0 then letters = letters .. '{FOUND}' .. table.concat(found, ' ') end
 """
     + """
 -- Removing must work on a server that is out of memory, although the marker then cannot be left.
-pcall('SET', marker, told)
-return told
+pcall('SET', marker, letters)
+return letters
 """
 )
 

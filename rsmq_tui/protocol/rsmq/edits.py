@@ -601,9 +601,9 @@ local function put(id, score, rc, fr, body)
   places[#places + 1] = id
 end
 
-local told = all_alike and string.rep('d', count) or table.concat(outcome)
+local letters = all_alike and string.rep('d', count) or table.concat(outcome)
 local done, members, fields, last = 0, {}, {}, 0
-if not all_alike and kind == 'remove' and #present == 0 and told == string.rep('d', count) then
+if not all_alike and kind == 'remove' and #present == 0 and letters == string.rep('d', count) then
   all_alike = true
   for n = 1, count do all_alike = all_alike and not is_queue_field[ids[n]] end
 end
@@ -645,10 +645,10 @@ elseif #members > 0 then
   call('ZADD', zset, 'XX', unpack(members))
 end
 if sent ~= 0 and done > 0 then pcall('HINCRBY', to_hash, 'totalsent', sent * done) end
-if #found > 0 then told = told .. (keeps and KEPT or FOUND) .. table.concat(found, ' ') end
+if #found > 0 then letters = letters .. (keeps and KEPT or FOUND) .. table.concat(found, ' ') end
 -- A server that is out of memory refuses nothing more once a script has removed something.
-pcall('SET', marker, told)
-return told
+pcall('SET', marker, letters)
+return letters
 """
 )
 
@@ -661,14 +661,14 @@ local zset, hash, index, marker = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if call('EXISTS', marker) == 1 then return redis.error_reply('RSMQ voided') end
 local depth = call('ZCARD', zset)
 call('HLEN', hash)
-local told = 'd'
-if tostring(call('SISMEMBER', index, ARGV[1])) ~= ARGV[2] then told = 'c' end
-if ARGV[4] == '1' and depth > 0 then told = 'c' end
+local letter = 'd'
+if tostring(call('SISMEMBER', index, ARGV[1])) ~= ARGV[2] then letter = 'c' end
+if ARGV[4] == '1' and depth > 0 then letter = 'c' end
 for n = 5, #ARGV, 3 do
   local now = call('HGET', hash, ARGV[n])
-  if (now and '=' .. now or '') ~= ARGV[n + 1] then told = 'c' end
+  if (now and '=' .. now or '') ~= ARGV[n + 1] then letter = 'c' end
 end
-if told == 'd' then
+if letter == 'd' then
   local set, removed = {}, {}
   for n = 5, #ARGV, 3 do
     if ARGV[n + 2] == '' then
@@ -693,8 +693,8 @@ if told == 'd' then
   if #removed > 0 then call('HDEL', hash, unpack(removed)) end
   if leaves then call('SREM', index, ARGV[1]) end
 end
-redis.pcall('SET', marker, told)
-return told
+redis.pcall('SET', marker, letter)
+return letter
 """)
 
 # KEYS zset, hash, marker; ARGV 'stray' or 'owned', then (field, before, after)*, '' for none, or = and the value.
@@ -717,22 +717,22 @@ end
 local outcome, set, removed = {}, {}, {}
 for n = 2, #ARGV, 3 do
   local name, before, after = ARGV[n], ARGV[n + 1], ARGV[n + 2]
-  local now, told = call('HGET', hash, name), 'd'
+  local now, letter = call('HGET', hash, name), 'd'
   if (now and '=' .. now or '') ~= before then
-    told = now and 'c' or 'g'
+    letter = now and 'c' or 'g'
   elseif call('ZSCORE', zset, name) then
     -- The id of a body that was taken away may have come meanwhile: what is put back is that message's own.
     local is_its_body = ARGV[1] == 'stray' and before == '' and after ~= '' and not counter_length(name)
-    if not is_its_body then told = 'c' end
+    if not is_its_body then letter = 'c' end
   elseif ARGV[1] == 'stray' then
-    if is_owned(name) then told = 'c' end
+    if is_owned(name) then letter = 'c' end
   elseif not is_owned(name) then
-    told = 'g'
+    letter = 'g'
   end
-  outcome[#outcome + 1] = told
-  if told == 'd' and after == '' then
+  outcome[#outcome + 1] = letter
+  if letter == 'd' and after == '' then
     removed[#removed + 1] = name
-  elseif told == 'd' then
+  elseif letter == 'd' then
     set[#set + 1] = name
     set[#set + 1] = string.sub(after, 2)
   end
@@ -741,7 +741,7 @@ end
 if #removed > 0 then call('HDEL', hash, marker) end
 if #set > 0 then call('HSET', hash, unpack(set)) end
 if #removed > 0 then call('HDEL', hash, unpack(removed)) end
-local told = table.concat(outcome)
-redis.pcall('SET', marker, told)
-return told
+local letters = table.concat(outcome)
+redis.pcall('SET', marker, letters)
+return letters
 """)
