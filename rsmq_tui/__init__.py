@@ -7,6 +7,7 @@ cli              the commands `rsmq-tui` and `rsmqctl`; the demo's server and wo
 docs             the pages for users, one topic each, which `rsmq-tui help TOPIC` prints
 events           a log of events: what happened to queues and servers between two polls; alerts and their channels
 files            small files read with a limit, files written as a whole, file locks, the user's folders
+heap             little free memory kept by programs that run for days
 history          polls recorded as Parquet files, and replayed
 listserver       a server for queues on lists, in memory; tests control its clock and inject faults
 local_clock      the clock of this machine

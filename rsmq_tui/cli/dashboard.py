@@ -18,7 +18,7 @@ from rsmq_tui.files import state_folder
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.events.alerts.runner import AlertRunner

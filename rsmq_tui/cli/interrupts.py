@@ -70,7 +70,7 @@ def run_interruptibly(command: Callable[[Interrupts], Coroutine[Any, Any, int]],
     One that runs for days keeps little free memory.
     """
     if runs_for_days:
-        from rsmq_tui.monitor.heap import keep_little_free  # noqa: PLC0415 - other commands need none of it
+        from rsmq_tui.heap import keep_little_free  # noqa: PLC0415 - other commands need none of it
 
         # Before any thread begins: each would have a heap of its own.
         keep_little_free()

@@ -35,6 +35,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock, read_json, sync
+from rsmq_tui.heap import give_back
 from rsmq_tui.history.names import HistoryError, Place, explain
 from rsmq_tui.history.poll_log import BEGINNING, BegunPoll, is_poll_log, read_polls
 from rsmq_tui.history.schema import (
@@ -49,7 +50,6 @@ from rsmq_tui.history.schema import (
     version_in,
 )
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
-from rsmq_tui.monitor.heap import give_back
 
 SUFFIX = ".arrows"
 # Batches are small: distributing the columns to threads takes longer than compressing them.

@@ -5,7 +5,6 @@ checks        one check of queues for a monitoring system: limits, results and s
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping
 fleet         combines the snapshots of several servers into one
-heap          returns free memory to the operating system
 incidents     troubles that belong together; thresholds for their end and for flapping
 list_poller   polls the list queues of one server, and reads their items
 messages      pages of messages, their fields and states, and decoded bodies

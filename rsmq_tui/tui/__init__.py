@@ -15,6 +15,7 @@ preferences  the user's choices, kept for the next start in one file, which vers
 queue        the screens of one queue and of one message
 replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change
+servers      the servers that the dashboard watches
 theme        themes, and the signs, words and colours of verdicts and states
 widgets      widgets that send only the cells that changed
 """

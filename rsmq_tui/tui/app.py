@@ -36,19 +36,19 @@ from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import Worker
 
+from rsmq_tui.heap import give_back, keep_little_free
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.fleet import Fleet
-from rsmq_tui.monitor.heap import give_back, keep_little_free
 from rsmq_tui.monitor.text import ASCII_SIGNS, escape_beyond, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
 from rsmq_tui.tui.keys import Keymap, Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.output import AsciiFilter, OutputGuard
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from rsmq_tui.monitor.heap import give_back
+from rsmq_tui.heap import give_back
 from rsmq_tui.web.access import Access, Answer, is_same_origin
 from rsmq_tui.web.sessions import Session, Size, size_of
 

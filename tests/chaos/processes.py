@@ -35,7 +35,7 @@ from rsmq_tui.triage.scope import Everything
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.chaos.laws import Violation
 from tests.chaos.rounds import Result
 from tests.cli.running import PROGRAM, environment

@@ -13,7 +13,7 @@ from rsmq_tui.cli import dashboard
 from rsmq_tui.cli.main import main
 from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.hostile.terminal import Terminal
 
 

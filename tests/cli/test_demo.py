@@ -26,7 +26,7 @@ from rsmq_tui.protocol import Address, Rsmq, RsmqReader
 from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.cli.demo.processes import eventually, is_alive, is_gone
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
 from tests.hostile.terminal import Terminal

@@ -19,7 +19,7 @@ from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Change, Proxy
 from tests.hostile.watching import Dashboard, assert_up, dashboard, open_queue, press, until

@@ -21,7 +21,7 @@ from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.quick_apps import strips_of, strips_unless_unchanged
 

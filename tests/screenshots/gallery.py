@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import load_themes
 from tests.tui.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource

@@ -5,7 +5,7 @@ from typing import Any
 
 from rsmq_tui.monitor import Drain, Verdict
 from rsmq_tui.protocol.lists.naming import LISTS_NS
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.screenshots.history import NOW_MS
 from tests.tui.scripted import FakeClock, ScriptedSource
 from tests.tui.states import poll_of, queue_of

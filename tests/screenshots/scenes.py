@@ -30,9 +30,9 @@ from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.triage.undo.part import ChangedMessage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.tour import TourStrip

@@ -6,7 +6,7 @@ import pytest
 
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeController
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 
 
 @dataclass

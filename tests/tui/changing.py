@@ -19,7 +19,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.triage.keyspace import kept
 from tests.tui.driving import until
 from tests.tui.reading import app_of, names_in, text_of

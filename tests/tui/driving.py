@@ -17,7 +17,7 @@ from rsmq_tui.monitor import Connection, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.history.loading import AnalysisLocation
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.reading import app_of, source_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of

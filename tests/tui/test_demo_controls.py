@@ -9,7 +9,7 @@ from textual.widgets import Static
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import opened, play, press, settled, until
 from tests.tui.reading import lines_of, text_of
 from tests.tui.scripted import ScriptedSource

@@ -19,9 +19,9 @@ from rsmq_tui.monitor import RsmqPoller, Verdict
 from rsmq_tui.protocol import Failure, Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.session import replaying_of
+from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import play, press, resized, settled, until, wait_for_screen

@@ -22,8 +22,8 @@ from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader, range_
 from rsmq_tui.tui.history.pages import HeatView, queue_rows
 from rsmq_tui.tui.history.screen import HistoryScreen, RangeScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.history.analysis.made import Made, bucket, episode, named, scripted
 from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS

@@ -15,9 +15,9 @@ from rsmq_tui.protocol import ListQueue, Rsmq, RsmqReader
 from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.life import Life, LifeScreen, StageName, next_sentence, unseen_sentence
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui import driving
 from tests.tui.driving import play, press, press_for_screen, resized, says, settled, until
 from tests.tui.reading import app_of, names_in, text_of

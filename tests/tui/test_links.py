@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.links import Link, LinkError, read_link
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import play, press, says, until
 from tests.tui.reading import text_of
 from tests.tui.scripted import ScriptedSource

@@ -15,8 +15,8 @@ from rsmq_tui.protocol import RawMessage
 from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.search import ROWS_MAX, Hits
+from rsmq_tui.tui.servers import WatchedServer
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
 from tests.tui.driving import says, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.driving import settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of

@@ -11,8 +11,8 @@ from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.screen import NowPanel
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.tui.driving import opened, play, play_rows, press, until

@@ -6,7 +6,7 @@ from typing import cast
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.monitor import Snapshot, Thresholds
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import play, until
 from tests.tui.reading import text_of
 from tests.tui.scripted import ScriptedSource

@@ -21,11 +21,11 @@ from rsmq_tui.tui.dialogs.palette import commands_of
 from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.keys import KEYS, keys_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import play_rows, press, resized, settled, until, wait_for_screen

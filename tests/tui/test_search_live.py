@@ -12,7 +12,7 @@ from rsmq_tui.monitor import RsmqPoller
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.triage.scope import Everything, Marked, Matching
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.asked import Asked, keep_what_is_asked
 from tests.tui.driving import says, until
 from tests.tui.reading import lines_of, names_in, table_of

@@ -26,9 +26,9 @@ from rsmq_tui.tui.changes.controller import Aim, ChangeStatus
 from rsmq_tui.tui.overview import search
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessagePane, MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.pane import fitting
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.triage.list_doing import list_changes

@@ -15,7 +15,7 @@ from rsmq_tui.protocol import Failure, RsmqReader
 from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus, SlowCommand
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.server import ServerScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import opened, play, poll_again, press_for_screen, resized, settled, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource

@@ -18,11 +18,11 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.dialogs.tour import DEAD_LETTERS, EMAILS, ORDERS, STEPS
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.clients import ClientsScreen
 from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.tour import Tour, TourStrip
 from tests.tui.changing import made, say_yes
 from tests.tui.driving import play, press, press_for_screen, says, until, wait_for_screen

@@ -10,9 +10,9 @@ from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.protocol.kinds import KINDS
 from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
 from tests.tui.changing import made, say_yes
 from tests.tui.driving import press, until

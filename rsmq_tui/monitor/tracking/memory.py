@@ -24,7 +24,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rsmq_tui.monitor.heap import give_back
+from rsmq_tui.heap import give_back
 from rsmq_tui.monitor.tracking.place_tracker import EarlierRun, PlaceMemory, PlaceTracker
 from rsmq_tui.monitor.tracking.series import BUCKETS_MS, COARSE_MS, COUNTERS, MARK_MS, MARKS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.trend import DAY_BUCKET_MS, DAY_MS, DAY_VALUES, DayBucket, TotalsPoint

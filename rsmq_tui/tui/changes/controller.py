@@ -16,7 +16,7 @@ from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import compact, count, plural, printable, printable_ns
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.keys import Keymap, keymap_of
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.painted import Painted
 
 if TYPE_CHECKING:

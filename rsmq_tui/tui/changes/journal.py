@@ -18,8 +18,8 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.changes.messages import open_queue_of, warn_elsewhere
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece

@@ -19,9 +19,9 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.undo.part import ChangedMessage, chosen_of
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.queue.columns import age, first_line
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import copy_text, label_table
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterLine

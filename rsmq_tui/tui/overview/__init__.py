@@ -8,5 +8,4 @@ known    known troubles: how they are shown, and the form that acknowledges one
 screen   the overview: the table of queues, their sums and charts, and the pane of the queue under the cursor
 search   the search over queues: one filter for many queues, and changes of several at once
 server   the server screen: memory, clients, replication, disk and latency of one server
-servers  the servers that the dashboard watches
 """

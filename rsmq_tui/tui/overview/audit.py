@@ -12,8 +12,8 @@ from rsmq_tui.monitor import PeekError, Snapshot
 from rsmq_tui.monitor.text import NO_NAME, count, plural, printable
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.keys import Where, bindings_of
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import label_table
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece

@@ -35,10 +35,10 @@ from rsmq_tui.tui.overview.columns import (
 from rsmq_tui.tui.overview.events import LastEvents
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, judged
 from rsmq_tui.tui.overview.known import known_pieces, known_verdict
-from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, is_stale, stale_words, why_empty

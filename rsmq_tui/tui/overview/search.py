@@ -20,12 +20,12 @@ from rsmq_tui.monitor.text import count, duration, matches, plural, printable
 from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeStatus
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
-from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.search import DUE, Hits, Order, SearchState, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.controls import copy_text
 from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
 from rsmq_tui.tui.widgets.message_filter import FilterLine

@@ -12,8 +12,8 @@ from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.actions import action_named
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
-from rsmq_tui.tui.overview.servers import WatchedServer
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import copy_text
 
 

@@ -14,7 +14,7 @@ from rsmq_tui.history.replay.replay import labels_of
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 
 if TYPE_CHECKING:
     from rsmq_tui.history.reading import RecordedSpan

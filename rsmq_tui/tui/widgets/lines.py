@@ -29,7 +29,7 @@ from rsmq_tui.protocol import ENDED, Failure
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Key, Keymap, Usable, Where
-from rsmq_tui.tui.overview.servers import WatchedServer, are_of_one_server
+from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
 

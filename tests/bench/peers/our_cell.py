@@ -20,7 +20,7 @@ from rsmq_tui.monitor import (
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, Sample
 from rsmq_tui.protocol import PageRequest
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.bench.peers.channel import Channel
 
 ROWS = 40

@@ -10,7 +10,7 @@ from typing import Any
 from rsmq_tui.monitor import RsmqPoller, Snapshot
 from rsmq_tui.protocol import Index, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.servers import WatchedServer
+from rsmq_tui.tui.servers import WatchedServer
 from tests.bench.peers.channel import Channel
 from tests.bench.queues import NS
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only 
 
 # Each tenth block stays, so that nothing can be returned from the end of the heap.
 _FREED = """
-from rsmq_tui.monitor.heap import keep_little_free
+from rsmq_tui.heap import keep_little_free
 from tests.allocator import heap
 {before}
 blocks = [bytes(100_000) for _ in range(300)]
