@@ -153,10 +153,10 @@ async def _carry_out(
         report: ChangeReport = ChangeReport(action.name, action.past, action.queue, Tally(), None)
     else:
         run = run_of(service, preview)
-        interrupts.gently = run.cancel
+        interrupts.gently = run.stop
         try:
             async for tally in run:
-                line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C cancels")
+                line.show(f"{preview.title}: {tally.handled:,} / {tally.planned:,}; Ctrl+C stops")
         except asyncio.CancelledError:
             say("interrupted; rsmq-tui settles the unfinished batch before its next change")
             raise

@@ -57,7 +57,7 @@ class Fleet:
             connection=_connection(parts, live),
             interval_s=max(part.interval_s for part in parts),
             paused=all(part.paused for part in parts),
-            notes=tuple(chain.from_iterable(_notes(part) for part in parts)),
+            notes=tuple(_notes(parts, live)),
             parts=parts,
         )
 
@@ -209,15 +209,18 @@ def _cost(parts: Sequence[Snapshot]) -> Cost:
 
 
 def _connection(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Connection:
-    """Return a connection that fails only if every server does; the failures of some are in the notes."""
+    """Return a connection that fails only if every server does; other failures are in the notes."""
     fresh = [part.connection.fresh_at_s for part in parts if part.connection.fresh_at_s is not None]
     again = [part.connection.retry_at_s for part in parts if part.connection.retry_at_s is not None]
     failure = None if live else parts[0].connection.failure
     return Connection(failure, max(fresh, default=None), min(again, default=None) if failure else None)
 
 
-def _notes(part: Snapshot) -> Iterable[str]:
-    place = printable(part.place, 40)
-    if part.connection.failure is not None:
-        yield f"{place} is stale ({part.connection.failure.sentence})"
-    yield from (f"{place}: {note}" for note in part.notes)
+def _notes(parts: Sequence[Snapshot], live: Sequence[Snapshot]) -> Iterable[str]:
+    # The failure of the only server is that of the connection.
+    has_others = bool(live) or len({part.server for part in parts}) > 1
+    for part in parts:
+        place = printable(part.place, 40)
+        if part.connection.failure is not None and has_others:
+            yield f"{place} is stale ({part.connection.failure.sentence})"
+        yield from (f"{place}: {note}" for note in part.notes)

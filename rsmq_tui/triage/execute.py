@@ -13,7 +13,7 @@ from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_o
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
-from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, ChangeReport, Entry, State, Step, Tally
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, ON_REQUEST, Change, ChangeReport, Entry, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain, explained, no_queue
 from rsmq_tui.triage.journal.audit_log import AuditLog
 from rsmq_tui.triage.journal.database import JournalError, JournalGoneError
@@ -196,7 +196,7 @@ class ChangeRunner:
                 ahead = None
                 if self._stopping:
                     self._record_not_carried_out(entry for _, entry in group.entries)
-                    self.stopped = "cancelled"
+                    self.stopped = ON_REQUEST
                     break
                 await self._refuse_if_gone(group)
                 if not group.is_last:
@@ -209,7 +209,7 @@ class ChangeRunner:
                 if group.is_last:
                     break
                 if self._stopping:
-                    self.stopped = "cancelled"
+                    self.stopped = ON_REQUEST
                     break
         except VoidedError:
             self.stopped = "another rsmq-tui treated this change as abandoned"
@@ -470,7 +470,7 @@ _Finished = Callable[[ChangeRunner], Coroutine[Any, Any, None]]
 class RunningChange:
     """A running change: iterate for the tally after each group of batches; ``report`` is set at the end.
 
-    After ``cancel`` it ends soon; what was done by then is reported and can be undone.
+    After ``stop`` it ends soon; what was done by then is reported and can be undone.
     """
 
     def __init__(self, preview: Preview, steps: _Steps, finished: _Finished) -> None:
@@ -478,11 +478,11 @@ class RunningChange:
         self.report: ChangeReport | None = None
         self._steps, self._finished = steps, finished
         self._runner: ChangeRunner | None = None
-        self._cancelled = False
+        self._is_stopping = False
 
-    def cancel(self) -> None:
+    def stop(self) -> None:
         """Request the end, after the current group."""
-        self._cancelled = True
+        self._is_stopping = True
         if self._runner is not None:
             self._runner.stop()
 
@@ -495,7 +495,7 @@ class RunningChange:
             preview.close()
             raise
         runner = self._runner
-        if self._cancelled:
+        if self._is_stopping:
             runner.stop()
         try:
             async for tally in runner.run(steps):

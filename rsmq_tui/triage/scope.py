@@ -322,8 +322,8 @@ class Preview:
 
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """The lines of the preview, as (label, text), with the default key that undoes."""
-        return self.rows_with("u")
+        """The lines of the preview, as (label, text), without a key of the dashboard."""
+        return self.rows_with("")
 
     def rows_with(self, undo_key: str) -> tuple[tuple[str, str], ...]:
         """Return the lines of the preview, as (label, text); ``undo_key`` undoes in the dashboard."""
@@ -365,7 +365,7 @@ class Preview:
 
     def _undo(self, key: str) -> str:
         # `rsmq-tui undo` cannot reach the journal of a demo.
-        by = key if self.keep_days is None else f"{key}, or rsmq-tui undo"
+        by = ", or ".join(filter(None, (key, "" if self.keep_days is None else "rsmq-tui undo")))
         if self.action.inverse is actions.REMOVE and not isinstance(self.action, actions.QueueAction):
             return f"removes them again, except for those received meanwhile ({by})"
         if self.selection is None:

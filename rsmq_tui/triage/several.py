@@ -12,7 +12,7 @@ from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
-from rsmq_tui.triage.change import ChangeReport, Tally
+from rsmq_tui.triage.change import ON_REQUEST, ChangeReport, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import RunningChange
 from rsmq_tui.triage.export import Exported
@@ -226,21 +226,21 @@ class SeveralRun:
         self._parts = list(preview.parts)
         self._planned = preview.count
         self._run: RunningChange | None = None
-        self._is_cancelled = False
+        self._is_stopping = False
 
-    def cancel(self) -> None:
+    def stop(self) -> None:
         """Stop after the current batch."""
-        self._is_cancelled = True
+        self._is_stopping = True
         if self._run is not None:
-            self._run.cancel()
+            self._run.stop()
 
     async def __aiter__(self) -> AsyncIterator[Tally]:
         reports: list[tuple[ChangeService, ChangeReport]] = []
         stopped: str | None = None
         try:
             while self._parts and stopped is None:
-                if self._is_cancelled:
-                    stopped = "cancelled"
+                if self._is_stopping:
+                    stopped = ON_REQUEST
                     break
                 service, preview = self._parts.pop(0)
                 self._run = run = service.run(preview)

@@ -419,9 +419,9 @@ class RsmqApp(App[None]):
                 widget.repaint_all()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Let escape cancel a change only if one runs and no dialog is open; enable replay keys only in a replay."""
+        """Let escape stop a change only if one runs and no dialog is open; enable replay keys only in a replay."""
         dashboard, has_dialog = self.dashboard, isinstance(self.screen, ModalScreen)
-        if action == "cancel_change":
+        if action == "stop_change":
             return dashboard.changes.is_running and not has_dialog
         if action == "replay":
             return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
@@ -481,9 +481,9 @@ class RsmqApp(App[None]):
         """Quit; a running change is first stopped after its current batch."""
         self._quit()
 
-    def action_cancel_change(self) -> None:
-        """Cancel the running change."""
-        self.dashboard.changes.cancel()
+    def action_stop_change(self) -> None:
+        """Stop the running change after its current batch."""
+        self.dashboard.changes.stop()
 
     def action_command_palette(self) -> None:
         """Find a command or a queue by name."""
@@ -647,7 +647,7 @@ class RsmqApp(App[None]):
     async def _quit_after_change(self, return_code: int) -> None:
         words = "a change was still running: the next start finds out what was done, and `rsmq-tui journal` lists it"
         with suppress(TimeoutError):
-            await self.dashboard.changes.stop()
+            await self.dashboard.changes.stop_and_wait()
             status = self.dashboard.changes.status
             undo = "" if status is None or status.change is None else f": `rsmq-tui undo {status.change}` reverts it"
             words = f"the running change was stopped{'' if status is None else f', {status.words}'}{undo}"

@@ -450,7 +450,7 @@ KEYS = (
     Key("palette.page_down", "pagedown", "page(1)", "One screen down"),
     Key("palette.page_up", "pageup", "page(-1)", "One screen up"),
     # Priority: while a change runs, this overrides the other meanings of the key.
-    Key("change.cancel", "escape", "cancel_change", "Cancel the running change", changes=True, priority=True),
+    Key("change.stop", "escape", "stop_change", "Stop the running change", changes=True, priority=True),
 )
 
 

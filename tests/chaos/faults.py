@@ -110,7 +110,7 @@ def _kill(round_: "Round", operator: Operator) -> None:
 
 
 def _escape(round_: "Round", operator: Operator) -> None:
-    operator.cancel()
+    operator.stop()
 
 
 def _interrupt(round_: "Round", operator: Operator) -> None:
@@ -212,7 +212,7 @@ WORDS = {
     "kill-after": "an operator is killed when a command was executed",
     "kill-late": "an operator is killed, and its last commands are executed later",
     "kill": "an operator is killed at a command, or before work on the journal",
-    "escape": "an operator cancels a change",
+    "escape": "an operator stops a change",
     "interrupt": "an operator's work is cancelled, as by Ctrl+C",
     "script-flush": "the server forgets all scripts",
     "flush": "the server loses all data",

@@ -181,7 +181,7 @@ class Operator:
         self.messages: list[str] = []
         self.wires: list[Wire] = []
         self.locks: list[FileLock] = []
-        self.cancel: Callable[[], None] = lambda: None
+        self.stop: Callable[[], None] = lambda: None
         self.loop = _Loop(_Selector(passed))
         self.loop.set_default_executor(_Inline(self))
         self.loop.set_exception_handler(self._failed)

@@ -374,10 +374,10 @@ class Round:
         self._previewed[id(preview)] = ask
         operator.ask = ask
         run = service.run(preview)
-        operator.cancel = run.cancel
+        operator.stop = run.stop
         self._trace(f"{operator.name} BEGINS {ask.title}, {preview.count}")
         report = await run.to_end()
-        operator.cancel = lambda: None
+        operator.stop = lambda: None
         ask.is_reported = True
         self.result.changes += 1
         self._trace(f"{operator.name} REPORT {report.sentence}")

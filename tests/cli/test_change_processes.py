@@ -71,7 +71,7 @@ def test_ctrl_c_ends_a_change_in_order(interrupt: Interrupt, keys: Keys, command
     done = interrupt(1)
     assert (done.returncode, done.stderr) == (130, "")
     report = json.loads(done.stdout)
-    assert report["stopped"] == "cancelled"
+    assert report["stopped"] == "stopped on request"
     assert 0 < report["done"] < MESSAGES
     assert client.zcard("rsmq:spare") == MESSAGES - report["done"]
     assert command("undo", "--yes").lines[0]["done"] == report["done"]

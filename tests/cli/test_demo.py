@@ -246,7 +246,7 @@ async def test_what_a_demo_keeps_for_undo_ends_with_it(redis_url: str, client: r
     triage = service_of(place_of(profile), tmp_path)
     try:
         preview = await triage.preview(Delete(queue="a"), Everything())
-        assert dict(preview.rows)["undo"] == "kept until the demo ends (u)"
+        assert dict(preview.rows_with("u"))["undo"] == "kept until the demo ends (u)"
         await triage.run(preview).to_end()
         assert (await triage.preview_undo()).count == 1
     finally:

@@ -249,16 +249,16 @@ async def test_what_was_removed_comes_back_to_be_taken_next_in_its_order_and_tha
     assert read(client, names, A) == [*(b"%d" % number for number in range(100, 160)), b"new"]
 
 
-async def test_an_undo_that_was_cancelled_goes_on_where_it_was(
+async def test_an_undo_that_was_stopped_goes_on_where_it_was(
     lists: ChangeService, client: Redis, before: dict[bytes, Any]
 ) -> None:
     report = await done(lists, Delete(queue=A))
     run = lists.run(await lists.preview_undo())
     async for tally in run:
         if tally.done > 5:
-            run.cancel()
+            run.stop()
     assert run.report is not None
-    assert run.report.stopped == "cancelled"
+    assert run.report.stopped == "stopped on request"
     assert 0 < run.report.tally.done < report.tally.done
     rest = await lists.preview_undo(report.change)
     assert rest.count == report.tally.done - run.report.tally.done

@@ -117,13 +117,14 @@ async def test_a_queue_that_cannot_be_changed_is_left_out_and_an_early_end_is_to
     assert [words.partition(":")[0] for words in preview.refused] == ["missing"]
     assert preview.title == "Delete 6 messages in 2 queues"
     assert [words for label, words in preview.rows if label == "from"] == ["a: 3, now 3 ready", "b: 3, now 3 ready"]
+    assert dict(preview.rows)["undo"] == "kept in the journal for 7 days (rsmq-tui undo)"
     assert dict(preview.rows_with("f9"))["undo"] == "kept in the journal for 7 days (f9, or rsmq-tui undo)"
     run = run_of(triage, preview)
-    run.cancel()
+    run.stop()
     async for _ in run:
         pass
     assert run.report is not None
-    assert (run.report.sentence, run.report.undoable) == ("deleted 0, skipped 0, failed 0; cancelled", False)
+    assert (run.report.sentence, run.report.undoable) == ("deleted 0, skipped 0, failed 0; stopped on request", False)
     assert client.zcard("rsmq:a") == 3
 
 

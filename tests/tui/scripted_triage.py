@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rsmq_tui.monitor import Filter, MessageState
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
-from rsmq_tui.triage.change import Change, ChangeReport, State, Tally
+from rsmq_tui.triage.change import ON_REQUEST, Change, ChangeReport, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection
@@ -159,11 +159,11 @@ class ScriptedRun:
     def __init__(self, triage: ScriptedTriage, preview: Preview) -> None:
         self.preview = preview
         self.report: ChangeReport | None = None
-        self.cancelled = False
+        self.is_stopping = False
         self._triage = triage
 
-    def cancel(self) -> None:
-        self.cancelled = True
+    def stop(self) -> None:
+        self.is_stopping = True
 
     async def __aiter__(self) -> AsyncIterator[Tally]:
         triage, preview = self._triage, self.preview
@@ -179,8 +179,8 @@ class ScriptedRun:
             tally.failed["its id is already in use there"] = triage.failed
             tally.done = preview.count * step // triage.steps - triage.skipped - triage.failed
             yield tally
-            if self.cancelled:
-                stopped = "cancelled"
+            if self.is_stopping:
+                stopped = ON_REQUEST
                 break
         tally.skipped, tally.failed = +tally.skipped, +tally.failed
         action = preview.action

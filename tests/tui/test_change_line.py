@@ -56,7 +56,7 @@ async def test_progress_with_a_bar_and_how_to_cancel(
     async with _begun(source, triage) as pilot:
         gate.release()
         await until(pilot, lambda: "301 / 1,204" in _line(pilot), "the progress is told")
-        assert _line(pilot) == "deleting  █████░░░░░░░░░░░░░░░ 301 / 1,204 · 9 skipped · 2 failed · esc cancels"
+        assert _line(pilot) == "deleting  █████░░░░░░░░░░░░░░░ 301 / 1,204 · 9 skipped · 2 failed · esc stops"
         gate.release()
         await until(pilot, lambda: "602 / 1,204" in _line(pilot), "it goes on")
 
@@ -71,7 +71,7 @@ async def test_without_unicode_the_bar_is_ascii(source: ScriptedSource, triage: 
 async def test_a_narrow_line_has_its_numbers(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
     async with _begun(source, triage, size=(40, 10)) as pilot:
         gate.release()
-        await until(pilot, lambda: "301 / 1,204 · esc cancels" in _line(pilot), "the progress is told")
+        await until(pilot, lambda: "301 / 1,204 · esc stops" in _line(pilot), "the progress is told")
 
 
 async def test_it_goes_on_while_screens_change(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
@@ -98,7 +98,7 @@ async def test_escape_cancels_before_it_means_anything_else(
         assert isinstance(pilot.app.screen, QueueScreen)
         await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it says so")
         gate.release()
-        assert await made(pilot) == "deleted 301, skipped 0, failed 0; cancelled · u undoes"
+        assert await made(pilot) == "deleted 301, skipped 0, failed 0; stopped on request · u undoes"
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
 
@@ -109,7 +109,7 @@ async def test_escape_still_closes_what_lies_in_front(
     async with _begun(source, triage) as pilot:
         await press_for_screen(pilot, "question_mark", HelpScreen)
         await press_for_screen(pilot, "escape", OverviewScreen)
-        assert not triage.runs[0].cancelled
+        assert not triage.runs[0].is_stopping
         gate.release(4)
         await made(pilot)
 
@@ -166,7 +166,7 @@ async def test_quitting_waits_for_what_is_under_way(
         await pilot.press(key)
         await until(pilot, lambda: "stopping after the current batch" in _line(pilot), "it is told")
         assert app.is_running
-        assert triage.runs[0].cancelled
+        assert triage.runs[0].is_stopping
         gate.release()
         await until(pilot, lambda: not app.is_running, "then it quits")
         assert triage.runs[0].report is not None
@@ -307,7 +307,7 @@ async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTria
         assert len(triage.runs) == 1
 
 
-async def test_an_export_can_be_cancelled(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
+async def test_an_export_can_be_stopped(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
     async with opened(source, triage=triage) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
         await pilot.press("E")
@@ -318,7 +318,7 @@ async def test_an_export_can_be_cancelled(source: ScriptedSource, triage: Script
         await until(pilot, lambda: "100 / 400" in _line(pilot), "the progress is told")
         await pilot.press("escape")
         gate.release()
-        assert await made(pilot) == "export cancelled: no file was written"
+        assert await made(pilot) == "export stopped: no file was written"
 
 
 async def test_an_edit_is_dropped_where_something_else_was_opened_meanwhile(

@@ -465,14 +465,14 @@ async def _purge_many(pilot: Pilot[None], orders: Orders) -> None:
     await until(pilot, lambda: orders.depth("orders") < 20_000, "the change is under way")
 
 
-async def test_a_change_that_is_cancelled_can_be_undone(orders: Orders) -> None:
+async def test_a_change_that_is_stopped_can_be_undone(orders: Orders) -> None:
     orders.queues.send_messages("orders", ["x"] * 20_000)
     before = orders.everything()
     async with orders.dashboard() as pilot:
         await _purge_many(pilot, orders)
         await pilot.press("escape")
         shown = await made(pilot)
-        assert shown.endswith("; cancelled · u undoes")
+        assert shown.endswith("; stopped on request · u undoes")
         assert 0 < orders.depth("orders") < 20_005
         await _undone(pilot, orders, before)
 

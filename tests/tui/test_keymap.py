@@ -142,7 +142,7 @@ RESERVED = {
         "modal.close",
         "diff.back",
         "life.back",
-        "change.cancel",
+        "change.stop",
     },
     "q": {"app.leave", "modal.close"},
     "ctrl+c": {"app.quit"},

@@ -209,7 +209,7 @@ async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -
     url = "redis://cache-1:6379/0"
     app = RsmqApp([WatchedServer(source, place=place, ns=place) for place, source in sources.items()], clock=clock)
     app.animation_level = "none"
-    async with app.run_test(size=(160, 30)) as pilot:
+    async with app.run_test(size=(200, 30)) as pilot:
         for place, source in sources.items():
             queue = queue_of("orders", ready=5, place=place, oldest_ready_ms=START_MS)
             source.play(replace(poll_of(source, [queue]), server=url, ns=place))
@@ -220,7 +220,8 @@ async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -
         clock.now_s += 2
         sources[LISTS_NS].play_failure(DOWN, retry_in_s=1)
         words = "stale 5 s · reconnecting in 1 s: the connection was refused"
-        await until(pilot, lambda: words in lines_of(pilot.app.screen.query_one(StatusLine))[0], "the header tells it")
+        await until(pilot, lambda: words in _status(pilot), "the header tells it")
+        assert _status(pilot).count("refused") == 1
         for place in sources:
             await _on(pilot, place, "orders")
             assert f"orders: ✗ {words}" in lines_of(pilot.app.screen.query_one("#why"))[0]

@@ -488,7 +488,7 @@ async def _export(options: Options, wanted: Filter) -> int:
                     progress, seen = ScanProgress(0, 0, 0), 0
                     async for progress in export:
                         seen = max(seen, progress.depth)
-                        line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C cancels")
+                        line.show(f"{progress_words(progress)}, {export.written:,} written; Ctrl+C stops")
                     if not seen and not export.written and not queues.is_several:
                         await place.refuse_missing(queue)
                 total = total.and_then(export.exported(progress))

@@ -86,10 +86,11 @@ class ChangeStatus:
 def end_of(report: "ChangeReport", keymap: Keymap) -> ChangeStatus:
     """Return the outcome of a change."""
     from rsmq_tui.triage.actions import Undo, action_named  # noqa: PLC0415 - only a change needs it
+    from rsmq_tui.triage.change import ON_REQUEST  # noqa: PLC0415
 
     action = action_named(report.name)
     may_undo = report.undoable and action is not Undo
-    is_alarm = bool(report.tally.failed) or report.stopped not in (None, "cancelled")
+    is_alarm = bool(report.tally.failed) or report.stopped not in (None, ON_REQUEST)
     taken = report.tally.done if action.takes_away or action.moves_away else 0
     changed = count(len(report.changed))
     retries = f" · {keymap.face('retry')} retries the {changed} received or changed" if report.changed else ""
@@ -427,17 +428,17 @@ class ChangeController:
         )
         self._app.push_screen(screen)
 
-    def cancel(self) -> None:
+    def stop(self) -> None:
         """Stop the running change after its current batch."""
         self._is_stopping = True
         if self._run is not None:
-            self._run.cancel()
+            self._run.stop()
         if self.status is not None and self.status.is_running:
             self._tell(replace(self.status, is_stopping=True))
 
-    async def stop(self) -> None:
-        """Cancel the running change, and wait for its current batch; raises TimeoutError."""
-        self.cancel()
+    async def stop_and_wait(self) -> None:
+        """Stop the running change, and wait for its current batch; raises TimeoutError."""
+        self.stop()
         async with asyncio.timeout(_QUIT_S):
             await self._ended.wait()
 
@@ -449,7 +450,7 @@ class ChangeController:
             self._app.call_after_refresh(self._app.run_worker, partial(self._recover, server), group="recover")
 
     async def aclose(self) -> None:
-        """Cancel what is still running; the next start settles it."""
+        """Abandon what is still running; the next start settles it."""
         if self._worker is not None and self.is_running:
             self._worker.cancel()
             with suppress(TimeoutError):
@@ -481,7 +482,7 @@ class ChangeController:
 
     def _is_busy(self) -> bool:
         if self.is_running:
-            self._app.notify("a change is running: esc cancels it", severity="warning", markup=False)
+            self._app.notify("a change is running: esc stops it", severity="warning", markup=False)
         return self.is_running
 
     @property
@@ -624,7 +625,7 @@ class ChangeController:
                     "exporting", progress.scanned, max(progress.scanned, progress.depth), skipped=left_out
                 )
                 if self._is_stopping:
-                    return ChangeStatus("export cancelled: no file was written")
+                    return ChangeStatus("export stopped: no file was written")
         return end_of_export(exported, path)
 
     async def _recover(self, server: WatchedServer) -> None:

@@ -380,7 +380,7 @@ _BAR_CELLS = 20
 
 
 class ChangeLine(Painted):
-    """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc cancels``, then the outcome; otherwise hidden."""
+    """Shows ``deleting  ███████░░░░ 812 / 1,204 · 9 skipped · esc stops``, then the outcome; otherwise hidden."""
 
     DEFAULT_CSS = """
     ChangeLine { height: 1; background: $panel; }
@@ -405,7 +405,7 @@ class ChangeLine(Painted):
             may_undo = status.may_undo and dashboard.changes.is_undoable
             undoes = f" · {dashboard.keymap.face('undo')} undoes" if may_undo else ""
             return [self.clipped([(f" {printable(status.words)}{undoes}", "alarm" if status.is_alarm else "strong")])]
-        end = "stopping after the current batch" if status.is_stopping else "esc cancels"
+        end = "stopping after the current batch" if status.is_stopping else "esc stops"
         numbers = (
             f"{count(status.handled)} / {count(status.planned)}"
             if status.planned is not None

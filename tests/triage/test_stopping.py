@@ -7,7 +7,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
-from rsmq_tui.triage.change import ChangeReport
+from rsmq_tui.triage.change import ON_REQUEST, ChangeReport
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -37,11 +37,11 @@ async def test_a_change_ends_where_it_is_and_can_be_undone(
     run = triage.run(await triage.preview(action))
     async for tally in run:
         assert tally.handled <= tally.planned == MESSAGES
-        run.cancel()
+        run.stop()
 
     assert run.report is not None
-    assert run.report.stopped == "cancelled"
-    assert run.report.sentence.endswith("; cancelled")
+    assert run.report.stopped == ON_REQUEST
+    assert run.report.sentence.endswith("; stopped on request")
     assert 0 < run.report.tally.done < MESSAGES
     really = {
         "delete": MESSAGES - client.zcard("rsmq:a"),
@@ -56,25 +56,25 @@ async def test_a_change_ends_where_it_is_and_can_be_undone(
     assert everything(client) == before
 
 
-async def test_a_change_that_is_cancelled_before_it_begins_does_nothing(
+async def test_a_change_that_is_stopped_before_it_begins_does_nothing(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = everything(client)
     run = triage.run(await triage.preview(Delete(queue="a")))
-    run.cancel()
+    run.stop()
 
     report = await run.to_end()
 
-    assert (report.stopped, report.tally.done, report.undoable) == ("cancelled", 0, False)
+    assert (report.stopped, report.tally.done, report.undoable) == (ON_REQUEST, 0, False)
     assert everything(client) == before
 
 
-async def _cancelled_undo(triage: ChangeService) -> ChangeReport:
+async def _stopped_undo(triage: ChangeService) -> ChangeReport:
     """Delete all, and cancel the undo of that as soon as a part is done."""
     await done(triage, Delete(queue="a"))
     run = triage.run(await triage.preview_undo())
     async for _ in run:
-        run.cancel()
+        run.stop()
     assert run.report is not None
     return run.report
 
@@ -83,7 +83,7 @@ async def test_an_undo_that_is_cancelled_is_finished_by_another(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = everything(client)
-    first = (await _cancelled_undo(triage)).tally.done
+    first = (await _stopped_undo(triage)).tally.done
     assert 0 < first < MESSAGES
 
     preview = await triage.preview_undo()
@@ -97,7 +97,7 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     triage: ChangeService, client: Redis, many: None
 ) -> None:
     before = everything(client)
-    await undone(triage, (await _cancelled_undo(triage)).change)
+    await undone(triage, (await _stopped_undo(triage)).change)
     assert not client.exists("rsmq:a")
 
     # The redo is undone, and then the rest of the change.
@@ -110,11 +110,11 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
 async def test_a_line_tells_that_it_was_cancelled(triage: ChangeService, many: None) -> None:
     run = triage.run(await triage.preview(Delete(queue="a")))
     async for _ in run:
-        run.cancel()
+        run.stop()
 
     (line,) = audit_lines(triage.folder)
     assert run.report is not None
-    assert (line["ended"], line["planned"], line["done"]) == ("cancelled", MESSAGES, run.report.tally.done)
+    assert (line["ended"], line["planned"], line["done"]) == (ON_REQUEST, MESSAGES, run.report.tally.done)
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 60_000])
