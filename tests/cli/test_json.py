@@ -152,7 +152,10 @@ def test_the_pages_table_has_all_keys(printed: dict[str, list[Any]]) -> None:
     for name, keys in rows.items():
         for other in re.findall(r"the keys of (`.*?`)", keys):
             found[name] |= found[other]
-    assert found == {name: {key for value in _objects(lines) for key in value} for name, lines in printed.items()}
+    there = {name: {key for value in _objects(lines) for key in value} for name, lines in printed.items()}
+    assert there.keys() == found.keys()
+    wrong = {name: found[name] ^ there[name] for name in there if found[name] != there[name]}
+    assert not wrong, f"on the page or in the output, not in both: {wrong}"
 
 
 def _lines(commands: Iterable[Any]) -> list[Any]:
