@@ -155,6 +155,17 @@ def test_pushes_are_taken_one_after_another_and_no_more_than_a_limit(monkeypatch
         _fed(reader, iter([b">1\r\n+x\r\n" * 2_000]))
 
 
+def test_pushes_may_be_cut_anywhere() -> None:
+    push = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n"
+    data = push * 1_000 + b"*1\r\n:7\r\n"
+    for cut in range(len(push) * 990, len(push) * 991 + 1):
+        reader = _reader()
+        taken: list[Any] = []
+        reader.take_push = taken.append
+        assert _fed(reader, iter([data[:cut], data[cut:]])) == [[7]], cut
+        assert taken == [[b"invalidate", [b"a"]]] * 1_000
+
+
 @pytest.mark.parametrize("lie", ["pushes", "billion", "drip", "deep", "terabyte"])
 async def test_connections_of_both_kinds_end_in_an_error_of_redis(lie: str) -> None:
     with Liar(lie) as liar:

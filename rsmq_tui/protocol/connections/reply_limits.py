@@ -121,21 +121,25 @@ class ReplyReader:
                 if take_push is not None:
                     take_push(reply)
                 continue
-            if was_push or reply is not NOT_ENOUGH_DATA:
-                was_push = False
-                self._begin_reply()
             if reply is not NOT_ENOUGH_DATA:
+                self._free_buffer()
+                self._begin_reply()
                 self._pushes = 0
                 return reply
+            if was_push:
+                was_push = False
+                self._begin_reply()
             if not self._feed_next():
                 return NOT_ENOUGH_DATA
 
-    def _begin_reply(self) -> None:
+    def _free_buffer(self) -> None:
+        """Free the buffer of a long reply that has just ended; a push may be followed by a part of the next one."""
         if self._bytes > _KEPT_BYTES_MAX and not self.has_data():
-            # hiredis frees the buffer of a long reply when more arrives, which may be hours later. An empty status
-            # counts as that.
+            # hiredis frees it when more arrives, which may be hours later. An empty status counts as that.
             self._reader.feed(b"+\r\n")
             self._reader.gets()
+
+    def _begin_reply(self) -> None:
         self._bytes = self._elements = self._arrays = self._lines = 0
 
     def _hold(self, data: bytes) -> None:
