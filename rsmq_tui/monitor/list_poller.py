@@ -287,7 +287,7 @@ class ListPoller(ReaderPolling[ListReader]):
         async with aclosing(self.reader.rows.read(index.at_ms)) as coming:
             async for positions, rows in coming:
                 await self._add_rows(self._tracker, positions, rows)
-        queues, totals = self._end_poll(self._tracker, index.at_ms)
+        queues, totals = await self._end_poll(self._tracker, index.at_ms)
         missing = (index.problem, *self._search_notes())
         notes = (*missing, refusal(self.reader.scripts_refused))
         read = {"queues": queues, "totals": totals, "trend": self._tracker.trend, "changes": self._tracker.changes}

@@ -269,9 +269,13 @@ class Polling(Source, ABC):
             tracker.note_own_change(await self.own_changes(self._last.server, self._last.ns))
         tracker.add_rows(positions, rows)
 
-    def _end_poll(self, tracker: PlaceTracker, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
+    async def _end_poll(self, tracker: PlaceTracker, at_ms: int) -> tuple[tuple[QueueState, ...], Totals]:
         """End a poll, and return the states and their sums."""
+        # Thousands of queues may get into trouble at the same moment: keys and the screen do not wait for all of them.
+        for _ in tracker.update_stale():
+            await asyncio.sleep(0)
         found = tracker.finish()
+        await asyncio.sleep(0)
         if self._memory is not None:
             self._memory.keep(tracker, at_ms)
         return found
@@ -537,7 +541,7 @@ class RsmqPoller(ReaderPolling[RsmqReader]):
         finally:
             look.cancel()
             await asyncio.gather(look, return_exceptions=True)
-        queues, totals = self._end_poll(self._tracker, index.at_ms)
+        queues, totals = await self._end_poll(self._tracker, index.at_ms)
         self._tracker.store_receive_counts(looked, counts)
         self._tracker.store_flights(looked, flights)
         self._tracker.store_pages(zip(pages, found, strict=True))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui import sqlite_file
-from rsmq_tui.events.model import EventKind, Severity
+from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.monitor import Verdict
 from tests.cli.running import SECONDS_MAX
@@ -228,9 +228,47 @@ def test_somebody_elses_file_is_not_written_to(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_each_of_thousands_of_queues_in_trouble_is_compared_with_its_own_events(
+    store: EventStore, other: EventStore
+) -> None:
+    def steps_of(writer: EventStore, events: list[Event]) -> int:
+        steps = 0
+
+        def count() -> None:
+            nonlocal steps
+            steps += 1
+
+        writer.db.set_progress_handler(count, 100)
+        writer.write(events)
+        writer.db.set_progress_handler(None, 0)
+        return steps
+
+    one, two = ([event(after, f"q{after}-{number}") for number in range(1_000)] for after in (1, 2))
+
+    # The time of both is nearly the same.
+    few = steps_of(store, one), steps_of(other, one)
+    more = steps_of(store, two), steps_of(other, two)
+    assert store.newest_id() == 2_000
+    assert max(few) < 2_000
+    assert max(more) < 1.5 * max(few)
+
+
+def test_the_file_of_an_earlier_version_is_used(store: EventStore, path: Path) -> None:
+    store.write([event(1)])
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "DROP INDEX events_by_queue; CREATE INDEX events_by_begin ON events (begin_ms); PRAGMA user_version = 1"
+        )
+
+    with closing(EventStore(path)) as opened:
+        assert [stored.event for stored in opened.last(10)] == [event(1)]
+        indexes = {row["name"] for row in opened.db.execute("PRAGMA index_list(events)") if row["origin"] == "c"}
+    assert indexes == {"events_by_time", "events_by_queue"}
+
+
 def test_a_newer_file_is_refused(store: EventStore, path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {EventStore.version + 1}")
 
     with pytest.raises(EventStoreError, match="was written by a newer rsmq-tui"):
         EventStore(path)

@@ -1,13 +1,16 @@
 """A row that did not change costs nothing, and yet no verdict is late because of it."""
 
+import asyncio
 import random
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
-from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor import QueueState, RsmqPoller, Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.series import BUCKET_MS
+from rsmq_tui.protocol import RsmqReader
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
@@ -210,3 +213,26 @@ def test_the_states_that_a_poll_replaced_are_those_that_a_comparison_of_all_find
             last = snapshot.queues
     assert compared > 300
     assert replaced > 300
+
+
+async def test_thousands_of_queues_that_stall_at_once_do_not_hold_up_what_else_runs() -> None:
+    watched = Scripted()
+    rows = {f"q{number:04}": Flow(sent=5).row() for number in range(2_000)}
+    watched.poll(rows)
+    watched.poll(rows, after_s=58)
+    turns: list[int] = []
+    tracker, at_ms = watched.tracker, watched.at_ms + 1_000
+
+    async def beside() -> None:
+        while True:
+            turns.append(sum(state is not None and state.verdict is Verdict.STALLED for state in tracker._states))
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(beside())
+    # Nothing changed, so no row is read.
+    tracker.begin(at_ms, sorted(rows))
+    states, totals = await RsmqPoller(RsmqReader("redis://127.0.0.1:1"))._end_poll(tracker, at_ms)
+    other.cancel()
+
+    assert totals.verdicts[Verdict.STALLED] == len(states) == 2_000
+    assert {after - before for before, after in pairwise(turns)} == {0, 250}

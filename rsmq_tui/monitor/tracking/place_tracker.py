@@ -2,10 +2,11 @@
 
 import gc
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import filterfalse, islice
 from math import fsum, inf
 from operator import itemgetter
 from typing import Any, NamedTuple, cast
@@ -25,6 +26,8 @@ from rsmq_tui.protocol.polling import DueTimes
 WALK_MESSAGES = 250
 WALK_QUEUES = 20
 _CONSIDERED = 500
+# So many queues are updated without a pause: that takes a few milliseconds.
+_STEP_QUEUES = 250
 # If the server's clock is set back by less than this, what is known is kept: rates are unknown for as long.
 _SET_BACK_MS = RATE_SPAN_MS
 _RATES = [itemgetter(QueueState._fields.index(name)) for name in ("arrivals_s", "deletes_s", "receives_s")]
@@ -180,10 +183,10 @@ class _PollInProgress:
     since_last_ms: int = 0
     references: ReferenceBuckets = (None, None, None)
     memory_limit: Limit | None = None
-    # The queues whose states change although their rows may not, in order.
-    stale: Sequence[int] = ()
-    # The states of that many queues, the first ones, are those of this poll.
-    updated: int = 0
+    # The queues whose states change although their rows may not, in order, that were not updated yet.
+    stale: Iterator[int] = field(default_factory=partial(iter, ()))
+    # The queues whose rows this poll has read.
+    read: set[int] = field(default_factory=set)
     has_ended: bool = False
 
 
@@ -227,7 +230,10 @@ class EarlierRun(NamedTuple):
 
 
 class PlaceTracker:
-    """Has a tracker for each queue of a place. A poll calls ``begin``, ``add_rows`` as they arrive, then ``finish``.
+    """Has a tracker for each queue of a place.
+
+    A poll calls ``begin``, ``add_rows`` as they arrive, ``update_stale`` if others must not wait for thousands of
+    queues, then ``finish``.
 
     What a poll costs depends on the queues that change, not on how many there are. ``changes`` says which states the
     last poll replaced, as in ``Snapshot``. ``place`` names the server if there are several; ``new_tracker`` makes a
@@ -283,26 +289,30 @@ class PlaceTracker:
         if names is not self._names and names != self._names:
             self._follow_names(names)
         # After a poll that did not end, the states of any may have to change.
-        stale = self._stale_from.pop_due(at_ms) if last.has_ended else range(len(names))
+        stale = iter(self._stale_from.pop_due(at_ms) if last.has_ended else range(len(names)))
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
         spans_ms = RATE_SPAN_MS, DRAIN_SPAN_MS, self._thresholds.growing_ms
         rates, drain, growth = (self.trend.reference(at_ms, span_ms) for span_ms in spans_ms)
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, (rates, drain, growth), memory_limit, stale)
 
     def add_rows(self, positions: Sequence[int], rows: Iterable[Row]) -> None:
-        """Process the rows of the queues at these positions of the index, in order; they follow those added before."""
-        if positions:
-            self._update(dict(zip(positions, rows, strict=True)), positions[-1] + 1)
+        """Process the rows of the queues at these positions of the index, each of them once in a poll."""
+        self._poll.read.update(positions)
+        self._update(zip(positions, rows, strict=True))
 
-    def _update(self, new: Mapping[int, Row], end: int) -> None:
-        """Update the states of the queues up to that one, which have these new rows or are stale."""
-        poll, states = self._poll, self._states
-        at_ms, stale = poll.at_ms, poll.stale
-        begin, poll.updated = poll.updated, end
-        for index in sorted({*new, *stale[bisect_left(stale, begin) : bisect_left(stale, end)]}):
-            tracker = self._order[index]
+    def update_stale(self) -> Iterator[None]:
+        """Update the other queues whose states change, after all rows; it pauses from time to time."""
+        left = filterfalse(self._poll.read.__contains__, self._poll.stale)
+        while some := list(islice(left, _STEP_QUEUES)):
             # The row of a new queue is always read.
-            row = cast("Row", new.get(index, tracker.row))
+            self._update((index, cast("Row", self._order[index].row)) for index in some)
+            yield
+
+    def _update(self, rows: Iterable[tuple[int, Row]]) -> None:
+        """Update the states of the queues that have these rows, if the row is new or the state is stale."""
+        poll, states, at_ms = self._poll, self._states, self._poll.at_ms
+        for index, row in rows:
+            tracker = self._order[index]
             if at_ms >= tracker.stale_from_ms or (row is not tracker.row and row != tracker.row):
                 tracker.own_change_ms = poll.since_last_ms if self._names[index] in self._own_changes else 0
                 tracker.memory_limit = poll.memory_limit
@@ -318,9 +328,13 @@ class PlaceTracker:
             self._stale_from.set(index, tracker.stale_from_ms)
 
     def finish(self) -> tuple[tuple[QueueState, ...], Totals]:
-        """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums."""
+        """End the poll: drop queues that are gone, store a bucket if one is due, return the states and their sums.
+
+        It also updates what ``update_stale`` has left.
+        """
         at_ms = self._poll.at_ms
-        self._update({}, len(self._names))
+        for _ in self.update_stale():
+            pass
         if len(self._names) != len(self._trackers):
             for name in self._trackers.keys() - set(self._names):
                 state = self._trackers.pop(name).state
