@@ -19,16 +19,17 @@ from rsmq_tui.monitor import (
     QueueState,
     SearchProgress,
     Snapshot,
+    Source,
     parse_filter,
 )
 from rsmq_tui.monitor.poller import ReadsRowsAgain
 from rsmq_tui.monitor.text import count, printable
-from rsmq_tui.protocol import Part
 from rsmq_tui.protocol.kinds import Tab
 from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
+from rsmq_tui.tui.queue.pager import Pager
 from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
     DUE,
@@ -50,123 +51,6 @@ from rsmq_tui.tui.queue.search import (
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-
-
-class Pager:
-    """The shown page of one queue, which is read again at each poll, starting at its first message.
-
-    So it stays in place while messages before it come and go. A reply to an older request is dropped. A failed request
-    leaves the last page, with the error, and that page is requested next.
-    """
-
-    def __init__(self, queue: str) -> None:
-        self._queue = queue
-        # Nothing is requested before the number of visible rows is known.
-        self.request = PageRequest(queue, count=0)
-        self.page: Page | None = None
-        self.error: str | None = None
-        self.pending: PageRequest | None = None
-        self._coming: PageRequest | None = None
-        self._page_again = self.request
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the page could not be read again."""
-        return self.page is not None and self.error is not None
-
-    def place(self, row: int) -> str:
-        """Return the position of a row of the page in its part of the queue: 31 of 3,021."""
-        page = self.page
-        if page is None or not page.rows:
-            return ""
-        low, high = page.bounds(page.request.part)
-        return f"{count(page.start - low + row + 1)} of {count(high - low)}"
-
-    def staleness(self, now_ms: int) -> str:
-        """Describe how long the page could not be read again, and why; empty if it could."""
-        if self.page is None or self.error is None:
-            return ""
-        return f"stale {max(0, now_ms - self.page.at_ms) / 1000:.0f} s: {self.error}"
-
-    def ask(self, request: PageRequest, rows: int) -> PageRequest:
-        """Return the request for a page of ``rows`` rows; replies to older requests are dropped from now on."""
-        is_same = request is self._page_again
-        self.request = self.pending = replace(request, count=rows)
-        self._coming = None if is_same else self.pending
-        return self.pending
-
-    def of_part(self, part: Part) -> PageRequest:
-        """Return the request for the first page of a part."""
-        return PageRequest(self._queue, part)
-
-    @property
-    def is_turning(self) -> bool:
-        """Whether another page than the shown one is on its way."""
-        return self.pending is not None and self._coming is self.pending
-
-    def numbered(self, part: Part, place: int, rows: int) -> PageRequest:
-        """Return the request for the page with the message at a place in a part, counted from 0.
-
-        It is the top row, unless too few messages come after it.
-        """
-        if self.page is not None:
-            low, high = self.page.bounds(part)
-            place = max(0, min(place, high - low - rows))
-        return replace(self.of_part(part), offset=place)
-
-    def turned(self, step: int) -> PageRequest | None:
-        """Return the request for the next page or the one before; None if there is none.
-
-        While another page is on its way, it is the one beside that.
-        """
-        page = self.page
-        if page is None or not page.rows:
-            return None
-        if self.is_turning:
-            return self._turned_further(page, step)
-        if page.is_last if step > 0 else page.is_first:
-            return None
-        if step > 0:
-            return replace(self.request, where="after", anchor=page.rows[-1].anchor)
-        return replace(self.request, where="before", anchor=page.rows[0].anchor)
-
-    def _turned_further(self, page: Page, step: int) -> PageRequest | None:
-        asked, rows = self.request, self.request.count
-        low, high = page.bounds(asked.part)
-        starts = {"first": low, "last": high - rows, "after": page.start + len(page.rows), "before": page.start - rows}
-        base = starts.get(asked.where, page.start)
-        start = base + asked.offset
-        is_end = start + rows >= high if step > 0 else start <= low
-        return None if is_end else replace(asked, offset=max(low, start + step * rows) - base)
-
-    def accept(self, request: PageRequest, page: Page) -> bool:
-        """Take a page; False if it is the reply to an older request."""
-        if not self._is_answered(request):
-            return False
-        self.error, self.page = None, page
-        if page.rows and not page.is_first:
-            self.request = replace(request, where="at", anchor=page.rows[0].anchor, offset=0)
-        else:
-            self.request = PageRequest(self._queue, request.part, count=request.count)
-        self._page_again = self.request
-        return True
-
-    def fail(self, request: PageRequest, error: str) -> bool:
-        """Take a failure; False if it belongs to an older request."""
-        if not self._is_answered(request):
-            return False
-        self.error = error
-        if self.page is not None:
-            self.request = self._page_again
-        return True
-
-    def _is_answered(self, request: PageRequest) -> bool:
-        """Clear the pending request; False if another one is pending: a cancelled worker may still get here."""
-        if self.pending is not request:
-            return False
-        self.pending = None
-        return True
-
 
 # Where the cursor goes on a page: the index of its row.
 _Cursor = Callable[[Page], int]
@@ -445,9 +329,9 @@ class MessageList(Vertical):
 
     @work(group="find", exclusive=True)
     async def _go_to(self, position: Position) -> None:
-        part, source = self._tab.part or "all", self._dashboard.server(self._place).source
+        part = self._tab.part or "all"
         try:
-            found = await find(source, self._queue, part, position, self._tell_finding)
+            found = await find(self._source, self._queue, part, position, self._tell_finding)
         except (PeekError, PositionError) as error:
             self._warn(str(error))
             return
@@ -538,7 +422,7 @@ class MessageList(Vertical):
     @work(group="peek", exclusive=True)
     async def _fetch(self, request: PageRequest, cursor: _Cursor | None) -> None:
         try:
-            page = await self._dashboard.server(self._place).source.peek(request)
+            page = await self._source.peek(request)
         except PeekError as error:
             if self._pager.fail(request, str(error)):
                 self._turns_left = 0
@@ -580,7 +464,7 @@ class MessageList(Vertical):
         gone: Set[str] = frozenset() if hits is None else hits.listed.gone
         # For a list item that is gone, another one with the same bytes would be found.
         rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
-        source = self._dashboard.server(self._place).source
+        source = self._source
         at_ms = self._now_ms(0)
         is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
         if hits is not None and is_due and isinstance(source, ReadsRowsAgain):
@@ -624,7 +508,7 @@ class MessageList(Vertical):
         dashboard, marks = self._dashboard, self.marks
         context = MessageContext(
             self._now_ms(at_ms),
-            dashboard.server(self._place).source.thresholds.poison_rc,
+            self._source.thresholds.poison_rc,
             dashboard.clock_times,
             marks.ids,
             all_marked=marks.is_all,
@@ -641,25 +525,28 @@ class MessageList(Vertical):
 
     def _show_head(self) -> None:
         """Show the tabs with their numbers, and below them the progress of a search."""
-        hits, width = self._found, self.size.width
+        hits = self._found
         if hits is None:
-            depth, ready = self._counts
-            hidden = None if depth is None or ready is None else depth - ready
-            shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
-            marked = self.marks.words(self.wanted, shown_part, is_final=True)
-            place, stale = self._pager.place(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
-            tabs = tab_pieces(self._tabs, self._tab, self._numbers(), width, marked=marked, place=place, stale=stale)
-            self._tab_line.show(tabs)
-            words = self._finding or self._order_words
-            self._search_line.display = bool(words) and not self.filter_line.is_open
-            self._search_line.show([(words, "strong")])
-            return
-        numbers, noun, now_ms, is_done = (
-            self._numbers(),
-            MATCH,
-            self._now_ms(hits.at_ms),
-            hits.state is SearchState.DONE,
-        )
+            self._show_head_of_page()
+        else:
+            self._show_head_of_search(hits)
+
+    def _show_head_of_page(self) -> None:
+        depth, ready = self._counts
+        hidden = None if depth is None or ready is None else depth - ready
+        shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
+        marked = self.marks.words(self.wanted, shown_part, is_final=True)
+        place, stale = self._pager.place(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
+        width = self.size.width
+        tabs = tab_pieces(self._tabs, self._tab, self._numbers(), width, marked=marked, place=place, stale=stale)
+        self._tab_line.show(tabs)
+        words = self._finding or self._order_words
+        self._search_line.display = bool(words) and not self.filter_line.is_open
+        self._search_line.show([(words, "strong")])
+
+    def _show_head_of_search(self, hits: Hits) -> None:
+        numbers, noun, width = self._numbers(), MATCH, self.size.width
+        now_ms, is_done = self._now_ms(hits.at_ms), hits.state is SearchState.DONE
         if self.typed.is_empty:
             noun = self._tab.name if self._tab.term else "messages"
             if not hits.error and self._tab.term:
@@ -668,12 +555,13 @@ class MessageList(Vertical):
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=is_done)
         self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, width, marked=marked))
         self._search_line.display = not self.filter_line.is_open
-        place_of_cursor = self.table.cursor_index + 1 if self.table.rows else 0
-        refresh = self._dashboard.keymap.face("refresh")
-        pieces = search_pieces(
-            hits, self.typed.text, width, noun=noun, place=place_of_cursor, now_ms=now_ms, refresh=refresh
-        )
-        self._search_line.show([(self._order_words, "strong")] if self._order_asked is not None else pieces)
+        if self._order_asked is not None:
+            self._search_line.show([(self._order_words, "strong")])
+            return
+        place, refresh = self.table.cursor_index + 1 if self.table.rows else 0, self._dashboard.keymap.face("refresh")
+        text = self.typed.text
+        pieces = search_pieces(hits, text, width, noun=noun, place=place, now_ms=now_ms, refresh=refresh)
+        self._search_line.show(pieces)
 
     @property
     def _page(self) -> Page | None:
@@ -705,7 +593,7 @@ class MessageList(Vertical):
         if self._unleased is not None:
             numbers["no lease"] = number_text(self._unleased, is_sure=is_sure)
         if page is not None:
-            poison_rc = self._dashboard.server(self._place).source.thresholds.poison_rc
+            poison_rc = self._source.thresholds.poison_rc
             shown = shown_numbers(page, self._now_ms(page.at_ms), poison_rc)
             numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
         return numbers
@@ -726,6 +614,10 @@ class MessageList(Vertical):
     @property
     def _dashboard(self) -> Dashboard:
         return dashboard_of(self.app)
+
+    @property
+    def _source(self) -> Source:
+        return self._dashboard.server(self._place).source
 
     @property
     def is_search(self) -> bool:
@@ -763,7 +655,7 @@ class MessageList(Vertical):
     async def _find(self, hits: Hits) -> None:
         before = hits.before
         try:
-            async with aclosing(self._dashboard.server(self._place).source.search(self._queue, hits.wanted)) as found:
+            async with aclosing(self._source.search(self._queue, hits.wanted)) as found:
                 async for progress in found:
                     if not hits.is_running:
                         return
@@ -801,7 +693,7 @@ class MessageList(Vertical):
         """Look up these ids, and unmark those that have left the queue."""
         for id in ids:
             try:
-                view = await self._dashboard.server(self._place).source.read(self._queue, id)
+                view = await self._source.read(self._queue, id)
             except PeekError:
                 return
             if view.row is None:

@@ -1,0 +1,123 @@
+"""The pages of a queue's messages: which is shown, which is requested, and the next ones."""
+
+from dataclasses import replace
+
+from rsmq_tui.monitor import Page, PageRequest
+from rsmq_tui.monitor.text import count
+from rsmq_tui.protocol import Part
+
+
+class Pager:
+    """The shown page of one queue, which is read again at each poll, starting at its first message.
+
+    So it stays in place while messages before it come and go. A reply to an older request is dropped. A failed request
+    leaves the last page, with the error, and that page is requested next.
+    """
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        # Nothing is requested before the number of visible rows is known.
+        self.request = PageRequest(queue, count=0)
+        self.page: Page | None = None
+        self.error: str | None = None
+        self.pending: PageRequest | None = None
+        self._coming: PageRequest | None = None
+        self._page_again = self.request
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the page could not be read again."""
+        return self.page is not None and self.error is not None
+
+    def place(self, row: int) -> str:
+        """Return the position of a row of the page in its part of the queue: 31 of 3,021."""
+        page = self.page
+        if page is None or not page.rows:
+            return ""
+        low, high = page.bounds(page.request.part)
+        return f"{count(page.start - low + row + 1)} of {count(high - low)}"
+
+    def staleness(self, now_ms: int) -> str:
+        """Describe how long the page could not be read again, and why; empty if it could."""
+        if self.page is None or self.error is None:
+            return ""
+        return f"stale {max(0, now_ms - self.page.at_ms) / 1000:.0f} s: {self.error}"
+
+    def ask(self, request: PageRequest, rows: int) -> PageRequest:
+        """Return the request for a page of ``rows`` rows; replies to older requests are dropped from now on."""
+        is_same = request is self._page_again
+        self.request = self.pending = replace(request, count=rows)
+        self._coming = None if is_same else self.pending
+        return self.pending
+
+    def of_part(self, part: Part) -> PageRequest:
+        """Return the request for the first page of a part."""
+        return PageRequest(self._queue, part)
+
+    @property
+    def is_turning(self) -> bool:
+        """Whether another page than the shown one is on its way."""
+        return self.pending is not None and self._coming is self.pending
+
+    def numbered(self, part: Part, place: int, rows: int) -> PageRequest:
+        """Return the request for the page with the message at a place in a part, counted from 0.
+
+        It is the top row, unless too few messages come after it.
+        """
+        if self.page is not None:
+            low, high = self.page.bounds(part)
+            place = max(0, min(place, high - low - rows))
+        return replace(self.of_part(part), offset=place)
+
+    def turned(self, step: int) -> PageRequest | None:
+        """Return the request for the next page or the one before; None if there is none.
+
+        While another page is on its way, it is the one beside that.
+        """
+        page = self.page
+        if page is None or not page.rows:
+            return None
+        if self.is_turning:
+            return self._turned_further(page, step)
+        if page.is_last if step > 0 else page.is_first:
+            return None
+        if step > 0:
+            return replace(self.request, where="after", anchor=page.rows[-1].anchor)
+        return replace(self.request, where="before", anchor=page.rows[0].anchor)
+
+    def _turned_further(self, page: Page, step: int) -> PageRequest | None:
+        asked, rows = self.request, self.request.count
+        low, high = page.bounds(asked.part)
+        starts = {"first": low, "last": high - rows, "after": page.start + len(page.rows), "before": page.start - rows}
+        base = starts.get(asked.where, page.start)
+        start = base + asked.offset
+        is_end = start + rows >= high if step > 0 else start <= low
+        return None if is_end else replace(asked, offset=max(low, start + step * rows) - base)
+
+    def accept(self, request: PageRequest, page: Page) -> bool:
+        """Take a page; False if it is the reply to an older request."""
+        if not self._is_answered(request):
+            return False
+        self.error, self.page = None, page
+        if page.rows and not page.is_first:
+            self.request = replace(request, where="at", anchor=page.rows[0].anchor, offset=0)
+        else:
+            self.request = PageRequest(self._queue, request.part, count=request.count)
+        self._page_again = self.request
+        return True
+
+    def fail(self, request: PageRequest, error: str) -> bool:
+        """Take a failure; False if it belongs to an older request."""
+        if not self._is_answered(request):
+            return False
+        self.error = error
+        if self.page is not None:
+            self.request = self._page_again
+        return True
+
+    def _is_answered(self, request: PageRequest) -> bool:
+        """Clear the pending request; False if another one is pending: a cancelled worker may still get here."""
+        if self.pending is not request:
+            return False
+        self.pending = None
+        return True
