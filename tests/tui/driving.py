@@ -1,7 +1,7 @@
 """How the tests drive the app: open it, wait for something to become true, and read what is on the screen."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import tzinfo
@@ -13,7 +13,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from rsmq_tui.monitor import Connection, Snapshot
+from rsmq_tui.monitor import Connection, QueueState, Snapshot
 from rsmq_tui.protocol import Row
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.history.loading import AnalysisLocation
@@ -50,6 +50,7 @@ async def says(pilot: Pilot[None], words: str) -> None:
 @asynccontextmanager
 async def opened(
     source: ScriptedSource,
+    queues: Iterable[QueueState] | None = None,
     *,
     size: tuple[int, int] = (132, 36),
     ascii_only: bool = False,
@@ -63,7 +64,7 @@ async def opened(
     keys: Mapping[str, Sequence[str]] | None = None,
     analysis: AnalysisLocation | None = None,
 ) -> AsyncIterator[Pilot[None]]:
-    """Run the app on a source, and on what makes its changes."""
+    """Run the app on a source, and on what makes its changes; with ``queues`` until it shows a first poll of these."""
     app = RsmqApp(
         [WatchedServer(source, triage=triage, read_only=read_only)],
         clock=source.clock,
@@ -77,6 +78,8 @@ async def opened(
     )
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
+        if queues is not None:
+            await play(pilot, source, poll_of(source, queues))
         yield pilot
 
 

@@ -44,8 +44,7 @@ async def _audit(pilot: Pilot[None], source: ScriptedSource) -> str:
 async def test_findings_come_as_they_are_found(source: ScriptedSource) -> None:
     source.audit_steps = (_step(LEAKED), _step(WRONG, found=2))
     source.search_gate = asyncio.Semaphore(0)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3), queue_of("mail")]))
+    async with opened(source, [queue_of("orders", ready=3), queue_of("mail")]) as pilot:
         await pilot.press("F")
         await until(pilot, lambda: "   checking" in text_of(app_of(pilot)), "it looks")
         source.search_gate.release()
@@ -139,8 +138,7 @@ async def test_another_namespace_is_looked_at_anew(source: ScriptedSource) -> No
 async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: ScriptedSource) -> None:
     source.audit_steps = (_step(LEAKED),)
     source.search_gate = asyncio.Semaphore(0)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         await pilot.press("F")
         await until(pilot, lambda: "   checking" in text_of(app_of(pilot)), "it looks")
         app_of(pilot).dashboard.changes._tell(ChangeStatus("fixed 1"))

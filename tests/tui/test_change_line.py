@@ -125,8 +125,7 @@ async def test_one_thing_at_a_time(source: ScriptedSource, triage: ScriptedTriag
 
 async def test_a_change_that_could_not_begin(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.run_refusal = "the journal cannot be written: disk full"
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         assert await made(pilot) == "it failed: the journal cannot be written: disk full"
@@ -134,8 +133,7 @@ async def test_a_change_that_could_not_begin(source: ScriptedSource, triage: Scr
 
 async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.stopped, triage.steps = "the server is gone", 1
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         assert (await made(pilot)).endswith("; the server is gone · u undoes")
@@ -147,8 +145,7 @@ async def test_the_end_is_told_for_a_while(
     source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(controller, "STATUS_S", 0.05)
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", "orders")
         await say_yes(pilot)
         await until(pilot, lambda: triage.runs and triage.runs[0].report is not None, "it is at its end")
@@ -202,8 +199,7 @@ async def test_a_terminal_that_is_closed_does_not_hurry(
 
 async def test_what_was_interrupted_is_told(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.interrupted = [change_of(), change_of(queue="\x1b[2J[/foo]", ns="mail")]
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+    async with opened(source, [queue_of("orders")], triage=triage, notifications=True) as pilot:
         text = text_of(app_of(pilot))
         words = " ".join(text.replace("│", " ").replace("▌", " ").split())
         assert "A change was interrupted: deleted 812 of 1,204 in" in words
@@ -255,8 +251,7 @@ async def test_an_export_tells_what_it_left_out(
     source: ScriptedSource, triage: ScriptedTriage, counts: tuple[int, int, int], shown: str
 ) -> None:
     triage.cut, triage.gone, triage.unsearched = counts
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
+    async with opened(source, [queue_of("orders", ready=400)], triage=triage) as pilot:
         await pilot.press("E")
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")
@@ -268,8 +263,7 @@ async def test_an_export_tells_what_it_left_out(
 async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
     source: ScriptedSource, triage: ScriptedTriage, gate: Gate
 ) -> None:
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    async with opened(source, [queue_of("orders", ready=1204)], triage=triage, notifications=True) as pilot:
         app = app_of(pilot)
         ask_change(app, "delete", "orders")
         await asked(pilot)
@@ -283,8 +277,7 @@ async def test_a_change_that_was_said_yes_to_while_another_runs_is_not_made(
 
 
 async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+    async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         app = app_of(pilot)
         for _ in range(2):
             ask_change(app, "delete", "orders")
@@ -308,8 +301,7 @@ async def test_dialogs_do_not_stack(source: ScriptedSource, triage: ScriptedTria
 
 
 async def test_an_export_can_be_stopped(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=400)]))
+    async with opened(source, [queue_of("orders", ready=400)], triage=triage) as pilot:
         await pilot.press("E")
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")

@@ -176,8 +176,7 @@ async def test_an_answer_that_comes_after_the_dialog_was_closed_is_dropped(
             ended.set()
         raise AssertionError("nothing ends this wait")
 
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+    async with opened(source, [queue_of("orders", ready=1)], triage=triage) as pilot:
         chosen: list[Preview | None] = []
         app_of(pilot).push_screen(ConfirmScreen("Delete", look), chosen.append)
         await until(pilot, asked_for.is_set, "the server is asked")
@@ -239,8 +238,7 @@ async def test_what_the_server_is_called_cannot_act_on_the_terminal(
 ) -> None:
     triage.server = triage.profile = HOSTILE
     triage.notes = (HOSTILE,)
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(HOSTILE, ready=3)]))
+    async with opened(source, [queue_of(HOSTILE, ready=3)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", HOSTILE)
         await asked(pilot)
         await until(pilot, lambda: not _yes(pilot).disabled, "the preview is there")
@@ -267,8 +265,7 @@ async def test_it_fits_any_screen(
 
 
 async def test_undo_is_previewed_as_any_change(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1)]))
+    async with opened(source, [queue_of("orders", ready=1)], triage=triage) as pilot:
         await pilot.press("u")
         await asked(pilot)
         await say_yes(pilot)

@@ -117,8 +117,7 @@ async def test_what_cannot_be_done_is_told(source: ScriptedSource) -> None:
 
 
 async def test_only_a_demo_has_the_key(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+    async with opened(source, [queue_of("orders")]) as pilot:
         await press(pilot, "D")
         await settled(pilot)
         assert isinstance(pilot.app.screen, OverviewScreen)

@@ -88,8 +88,7 @@ async def test_ascii_only_is_about_what_is_drawn_and_not_about_names_and_bodies(
 ) -> None:
     queue = "odd – “é日”"
     source.messages[queue] = messages_of(["café ☕ \x1b[2J".encode()])
-    async with opened(source, ascii_only=True, encoding=encoding) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(queue, ready=1)]))
+    async with opened(source, [queue_of(queue, ready=1)], ascii_only=True, encoding=encoding) as pilot:
         await press(pilot, "j")
         for key, shown in (("enter", name), ("enter", body), ("escape", body)):
             text = text_of(app_of(pilot))
@@ -157,8 +156,7 @@ async def test_the_row_under_the_cursor_is_marked_without_colours_too(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, theme: str
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with opened(source, theme=theme) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), theme=theme) as pilot:
         await press(pilot, "j")
         reversed_rows = [
             y for y in range(table_of(pilot).size.height)

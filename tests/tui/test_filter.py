@@ -16,8 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 async def test_rows_follow_each_letter_typed(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash", "i")
         assert names_in(pilot) == ["emails", "invoices", "billing", "audit"]
         await press(pilot, "n")
@@ -30,8 +29,7 @@ async def test_rows_follow_each_letter_typed(source: ScriptedSource) -> None:
 
 
 async def test_words_match_names_and_verdicts_in_any_case_and_all_must_match(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [*one_of_each(), queue_of("Orders-EU")]))
+    async with opened(source, [*one_of_each(), queue_of("Orders-EU")]) as pilot:
         await press(pilot, "slash")
         entry = pilot.app.screen.query_one("#filter", Input)
         for typed, found in {
@@ -65,8 +63,7 @@ async def test_the_cursor_goes_to_the_queue_whose_name_is_typed(source: Scripted
 
 
 async def test_nothing_matches_says_what_and_how_to_go_on(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash", *"xyz", "left_square_bracket", "slash", "x", "right_square_bracket")
         assert "No queue matches xyz[/x]. Press esc to see all." in text_of(app_of(pilot))
         await press(pilot, "escape")
@@ -74,8 +71,7 @@ async def test_nothing_matches_says_what_and_how_to_go_on(source: ScriptedSource
 
 
 async def test_enter_keeps_the_filter_and_goes_to_the_rows_then_escape_clears_it(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         entry = pilot.app.screen.query_one("#filter", Input)
         assert not entry.display
         await press(pilot, "slash", *"in", "enter")
@@ -93,24 +89,21 @@ async def test_enter_keeps_the_filter_and_goes_to_the_rows_then_escape_clears_it
 
 
 async def test_escape_clears_while_typing_too(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash", *"emails", "escape")
         assert len(names_in(pilot)) == 6
         assert table_of(pilot).has_focus
 
 
 async def test_an_empty_filter_closes_on_enter(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash", "enter")
         assert not pilot.app.screen.query_one("#filter").display
         assert table_of(pilot).has_focus
 
 
 async def test_what_is_pasted_is_made_harmless(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash")
         app_of(pilot).post_message(Paste("in\x1b[31m\u202e\nvoices"))
         await settled(pilot)
@@ -119,8 +112,7 @@ async def test_what_is_pasted_is_made_harmless(source: ScriptedSource) -> None:
 
 
 async def test_the_filter_holds_for_what_comes_later(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash", *"new")
         assert names_in(pilot) == []
         await play(pilot, source, poll_of(source, [*one_of_each(), queue_of("new-orders")], START_MS + 1000))
@@ -128,8 +120,7 @@ async def test_the_filter_holds_for_what_comes_later(source: ScriptedSource) -> 
 
 
 async def test_enter_typed_ahead_opens_the_queue_that_the_filter_found(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash")
         type_at_once(pilot, "invoices\r\r")
         screen = await wait_for_screen(pilot, QueueScreen)
@@ -137,8 +128,7 @@ async def test_enter_typed_ahead_opens_the_queue_that_the_filter_found(source: S
 
 
 async def test_a_key_typed_ahead_behind_a_filter_is_not_part_of_it(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "slash")
         type_at_once(pilot, "invoices\r?")
         await wait_for_screen(pilot, HelpScreen)

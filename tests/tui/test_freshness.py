@@ -52,8 +52,7 @@ async def test_a_first_connection_that_fails_says_what_failed_and_what_to_try(so
 
 
 async def test_stale_counts_on_and_the_body_dims_until_the_server_is_back(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         table = pilot.app.screen.query_one(RowTable)
         assert not pilot.app.screen.has_class("-stale")
         source.clock.now_s += 12
@@ -75,8 +74,7 @@ async def test_stale_counts_on_and_the_body_dims_until_the_server_is_back(source
 
 
 async def test_the_status_line_counts_on_by_itself(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await _fail(pilot, source)
         status = pilot.app.screen.query_one(StatusLine)
         source.clock.now_s += 77
@@ -84,8 +82,7 @@ async def test_the_status_line_counts_on_by_itself(source: ScriptedSource) -> No
 
 
 async def test_a_server_that_is_silent_is_told_before_the_poll_gives_up(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         cost = Cost(poll_ms=20)
         await play(pilot, source, poll_of(source, one_of_each(), cost=cost))
         source.clock.now_s += 2.0
@@ -107,8 +104,7 @@ async def test_a_server_that_is_silent_is_told_before_the_poll_gives_up(source: 
 
 
 async def test_stale_is_told_on_the_queue_and_the_message_screen_too(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "enter")
         source.clock.now_s += 9
         await _fail(pilot, source)
@@ -130,8 +126,7 @@ async def test_hostile_words_of_a_server_are_harmless(source: ScriptedSource) ->
 
 
 async def test_p_pauses_and_resumes(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "p")
         await shown(pilot, source)
         assert source.paused
@@ -145,8 +140,7 @@ async def test_p_pauses_and_resumes(source: ScriptedSource) -> None:
 
 
 async def test_paused_while_the_server_is_away(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await _fail(pilot, source)
         await press(pilot, "p")
         await shown(pilot, source)
@@ -154,8 +148,7 @@ async def test_paused_while_the_server_is_away(source: ScriptedSource) -> None:
 
 
 async def test_what_does_not_fit_leaves_but_the_freshness_stays(source: ScriptedSource) -> None:
-    async with opened(source, size=(40, 12)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(40, 12)) as pilot:
         assert _status(pilot).endswith("● live ")
         await _fail(pilot, source)
         assert "stale 0 s · reconnecting" in _status(pilot)

@@ -180,8 +180,7 @@ async def _choose(pilot: Pilot[None], words: str, *keys: str) -> None:
 
 
 async def test_palette_goes_to_a_queue_by_name(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await _choose(pilot, "queue invoices")
         screen = pilot.app.screen
         assert isinstance(screen, QueueScreen)
@@ -251,8 +250,7 @@ async def test_palette_has_a_line_for_each_command_and_those_used_last_first(tmp
 
 
 async def test_palette_runs_an_action_of_the_app_and_one_of_the_screen(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await _choose(pilot, "Pause or resume polling")
         assert source.paused
         await _choose(pilot, "Sort by the next column")

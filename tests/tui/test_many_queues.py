@@ -19,8 +19,7 @@ def _top(pilot: Pilot[None]) -> str:
 
 
 async def test_moving_through_ten_thousand_queues(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
         table = table_of(pilot)
         assert len(names_in(pilot)) == 10_000
         assert table.cursor_key == "queue-09999"
@@ -38,8 +37,7 @@ async def test_moving_through_ten_thousand_queues(source: ScriptedSource) -> Non
 
 
 async def test_the_row_under_the_cursor_keeps_its_place_on_the_screen(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
         await press(pilot, *["pagedown"] * 3, "k", "k")
         table = table_of(pilot)
         name = str(table.cursor_key)
@@ -54,8 +52,7 @@ async def test_the_row_under_the_cursor_keeps_its_place_on_the_screen(source: Sc
 
 @pytest.mark.usefixtures("painting")
 async def test_a_tick_looks_only_at_the_rows_in_sight(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(source, size=(100, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
         seen: list[float | None] = []
 
         def counted(value: float | None) -> str:
@@ -70,8 +67,7 @@ async def test_a_tick_looks_only_at_the_rows_in_sight(source: ScriptedSource, mo
 
 
 async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(source, size=(100, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
         sorts = []
         monkeypatch.setattr("rsmq_tui.tui.overview.screen.sort_queues", lambda *_: sorts.append(1))
         await play(pilot, source, poll_of(source, QUEUES, START_MS + 1000))
@@ -79,8 +75,7 @@ async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypat
 
 
 async def test_filtering_ten_thousand(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
         await press(pilot, "slash", *"0777", "enter")
         assert names_in(pilot) == ["queue-07779", *(f"queue-{n:05d}" for n in range(7778, 7769, -1)), "queue-00777"]
         await press(pilot, "G")

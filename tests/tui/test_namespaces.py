@@ -32,8 +32,7 @@ async def test_empty_says_why_and_what_next(source: ScriptedSource) -> None:
 
 async def test_empty_says_what_was_there_before(source: ScriptedSource) -> None:
     queues = [queue_of("orders", depth=300), queue_of("mail", depth=100)]
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         assert "It had" not in text_of(app_of(pilot))
         await play(pilot, source, poll_of(source, queues))
         await play(pilot, source, poll_of(source, [], START_MS + 4_000, namespaces=()))
@@ -47,8 +46,7 @@ async def test_empty_says_what_was_there_before(source: ScriptedSource) -> None:
 
 async def test_n_offers_what_a_scan_finds_and_enter_switches(source: ScriptedSource) -> None:
     source.found = Namespaces(("jobs", "mail", "[/odd]"), complete=True)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         await press(pilot, "n")
         assert isinstance(pilot.app.screen, NamespaceScreen)
         text = text_of(app_of(pilot))
@@ -63,8 +61,7 @@ async def test_n_offers_what_a_scan_finds_and_enter_switches(source: ScriptedSou
 
 async def test_a_namespace_is_chosen_by_mouse_too(source: ScriptedSource) -> None:
     source.found = Namespaces(("jobs", "mail"), complete=True)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         await press(pilot, "n")
         await pilot.click(OptionList, offset=(3, 1))
         await settled(pilot)
@@ -74,16 +71,14 @@ async def test_a_namespace_is_chosen_by_mouse_too(source: ScriptedSource) -> Non
 @pytest.mark.parametrize("key", ["escape", "q"])
 async def test_closing_the_choice_changes_nothing(source: ScriptedSource, key: str) -> None:
     source.found = Namespaces(("jobs",), complete=True)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         await press(pilot, "n", key)
         assert isinstance(pilot.app.screen, OverviewScreen)
         assert source.switched == []
 
 
 async def test_a_large_keyspace_and_none_found_are_told(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         await press(pilot, "n")
         assert "none found" in text_of(app_of(pilot))
         await press(pilot, "enter")
@@ -98,8 +93,7 @@ async def test_a_large_keyspace_and_none_found_are_told(source: ScriptedSource) 
 
 async def test_a_scan_that_fails_says_why(source: ScriptedSource) -> None:
     source.scan_error = "this user may not SCAN [/x]\x1b[2J"
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, []))
+    async with opened(source, []) as pilot:
         await press(pilot, "n")
         assert "this user may not SCAN [/x]␛[2J" in text_of(app_of(pilot))
         await press(pilot, "enter", "escape")

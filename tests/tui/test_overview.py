@@ -29,8 +29,7 @@ def _row(pilot: Pilot[None], name: str) -> list[str]:
 
 
 async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
-    async with opened(source, size=WIDE) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=WIDE) as pilot:
         head = lines_of(table_of(pilot))[0].split()
         assert head == [
             *("VERDICT", "QUEUE", "READY", "HIDDEN", "DEPTH", "WAITING", "OLDEST"),
@@ -47,8 +46,7 @@ async def test_each_queue_shows_all_its_numbers(source: ScriptedSource) -> None:
 
 
 async def test_a_queue_with_an_empty_name_is_shown_as_such(source: ScriptedSource) -> None:
-    async with opened(source, size=WIDE) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("", ready=3)]))
+    async with opened(source, [queue_of("", ready=3)], size=WIDE) as pilot:
         assert "(no name)" in "".join(lines_of(table_of(pilot)))
 
 
@@ -129,8 +127,7 @@ async def test_another_verdict_stands_out_for_one_poll_whatever_came_or_went_bes
 
 
 async def test_sums_of_all_queues(source: ScriptedSource) -> None:
-    async with opened(source, size=WIDE) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=WIDE) as pilot:
         now = [line.split() for line in lines_of(pilot.app.screen.query_one(NowPanel))]
         assert now[0][:2] == ["ready", "40,949"]
         assert now[1][:2] == ["hidden", "223"]

@@ -61,8 +61,7 @@ async def test_a_key_of_the_user_replaces_the_default(source: ScriptedSource, tr
 
 
 async def test_keys_that_share_one_with_a_replaced_key_stay(source: ScriptedSource, triage: ScriptedTriage) -> None:
-    async with opened(source, triage=triage, keys={"overview.requeue_all": ["Q"]}) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+    async with opened(source, [queue_of("orders")], triage=triage, keys={"overview.requeue_all": ["Q"]}) as pilot:
         screen = await wait_for_screen(pilot, OverviewScreen)
         found = {key: {each.binding.id} for key, each in screen.active_bindings.items()}
         assert found["R"] == {"overview.redrive"}

@@ -79,8 +79,7 @@ async def test_one_changed_number_repaints_its_cell_only(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = one_of_each()
-    async with opened(source, size=(140, 36)) as pilot:
-        await play(pilot, source, poll_of(source, queues))
+    async with opened(source, queues, size=(140, 36)) as pilot:
         table = table_of(pilot)
         before = lines_of(table)
         changed = [queue._replace(hidden=9) if queue.name == "emails" else queue for queue in queues]
@@ -108,8 +107,7 @@ async def test_only_the_texts_that_changed_are_made_into_cells_again(
         return honest(text, width, **how)
 
     queues = one_of_each()
-    async with opened(source, size=(140, 36)) as pilot:
-        await play(pilot, source, poll_of(source, queues))
+    async with opened(source, queues, size=(140, 36)) as pilot:
         monkeypatch.setattr(row_table, "fit", fit)
         titles = [column.title for column in table_of(pilot).columns]
         changed = [queue._replace(hidden=98) if queue.name == "emails" else queue for queue in queues]
@@ -126,8 +124,7 @@ async def test_an_unchanged_poll_repaints_nothing_of_the_table(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues = one_of_each()
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, queues))
+    async with opened(source, queues) as pilot:
         with repaints(table_of(pilot), monkeypatch) as asked:
             await play(pilot, source, poll_of(source, queues))
             await play(pilot, source, poll_of(source, list(queues)))
@@ -155,8 +152,7 @@ async def test_an_unchanged_poll_repaints_nothing_at_all(
 
 
 async def test_moving_the_cursor_repaints_two_rows(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         with repaints(table_of(pilot), monkeypatch) as asked:
             await press(pilot, "j")
         rows = {region.y for regions in asked for region in regions}
@@ -231,8 +227,7 @@ async def test_lines_are_always_as_wide_as_their_widget(source: ScriptedSource) 
         "\ufdfa" * 30,
     ]
     source.messages[names[0]] = messages_of([name.encode() for name in names] * 3)
-    async with opened(source, size=(83, 30)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(name, ready=9 - n) for n, name in enumerate(names)]))
+    async with opened(source, [queue_of(name, ready=9 - n) for n, name in enumerate(names)], size=(83, 30)) as pilot:
         for key in ("g", "enter", "enter", "l", "l"):
             await press(pilot, key)
             for widget in pilot.app.screen.query(Painted):
@@ -241,8 +236,7 @@ async def test_lines_are_always_as_wide_as_their_widget(source: ScriptedSource) 
 
 
 async def test_a_hidden_widget_is_painted_whole_when_it_comes_back(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "enter")
         await play(pilot, source, poll_of(source, [queue_of("only")], START_MS + 1000))
         await press(pilot, "escape")
@@ -261,8 +255,7 @@ def test_each_token_has_its_style_and_the_app_alone_declares_them() -> None:
 
 
 async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         table = table_of(pilot)
         assert table.token("verdict-ok cursor") is table.token("verdict-ok cursor")
         before = table.token("verdict-ok")
@@ -271,8 +264,7 @@ async def test_a_style_is_made_once_for_each_token(source: ScriptedSource) -> No
 
 
 async def test_a_screen_behind_has_the_colours_of_a_new_theme_too(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         table = table_of(pilot)
         before = table.token("verdict-ok")
         await press(pilot, "enter", "T", "escape")
@@ -284,8 +276,7 @@ async def test_what_a_closed_screen_painted_is_given_back(
 ) -> None:
     """Textual would keep the lines of the last 1,024 widgets: after a hundred screens, 50 MB."""
     monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         await press(pilot, "enter")
         painted = [weakref.ref(widget._styles_cache) for widget in pilot.app.screen.query(Painted)]
         assert any(_lines_in(painted))
@@ -308,8 +299,7 @@ async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         gc.disable()
         try:
             await press(pilot, "enter")
@@ -330,8 +320,7 @@ async def test_closed_screens_are_freed_while_others_are_opened_and_closed(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.5)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         given_back: list[int] = []
         monkeypatch.setattr("rsmq_tui.tui.app.give_back", lambda: given_back.append(1))
         for _ in range(200):
@@ -348,8 +337,7 @@ async def test_many_queues_are_not_collected_for_a_closed_screen(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     collected: list[int] = []
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         monkeypatch.setattr("rsmq_tui.tui.app._FREE_QUEUES_MAX", limit)
         monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.0)
         monkeypatch.setattr("rsmq_tui.tui.app.gc.collect", lambda: collected.append(1))
@@ -361,8 +349,7 @@ async def test_many_queues_are_not_collected_for_a_closed_screen(
 
 
 async def test_lines_that_were_cut_are_not_kept_longer_than_a_poll(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         line = Segment("never …" * 20)
         line.split_cells(7)
         misses = Segment._split_cells.cache_info().misses
@@ -379,8 +366,7 @@ async def test_what_widgets_painted_and_where_is_not_kept_after_a_closed_screen_
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         used = (Region.intersection, cached_cell_len, Style._add, ANSIToTruecolor.truecolor_style)
         assert set(used) <= set(app.SCREEN_CACHES)
         assert all(cached.cache_info().currsize for cached in used)

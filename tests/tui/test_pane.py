@@ -83,8 +83,7 @@ def with_messages(source: ScriptedSource, names: list[str]) -> None:
 
 async def test_the_pane_is_where_there_is_room_and_its_key_goes_round(source: ScriptedSource) -> None:
     with_messages(source, ["emails"])
-    async with opened(source, size=(160, 50), notifications=True) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(160, 50), notifications=True) as pilot:
         await press(pilot, "j", "j")
         key = table_of(pilot).cursor_key
         whole = table_of(pilot).size.width
@@ -131,8 +130,7 @@ async def test_the_reason_is_whole_in_the_pane_and_what_is_below_stays(
     problem = "message ids are not canonical (x): the canonical client can receive but never delete them"
     odd = queue_of("odd", ready=1, verdict=Verdict.STALLED, since_ms=START_MS - 60_000, problems=(problem,))
     with_messages(source, ["odd", "plain"])
-    async with opened(source, size=size) as pilot:
-        await play(pilot, source, poll_of(source, [odd, queue_of("plain", ready=1)]))
+    async with opened(source, [odd, queue_of("plain", ready=1)], size=size) as pilot:
         await rested(pilot)
         why = pilot.app.screen.query_one("#why")
         words = [line.strip() for line in lines_of(why)]
@@ -211,8 +209,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         draw(self)
 
     monkeypatch.setattr(QueuePane, "draw", counted)
-    async with opened(source, size=(160, 50)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(name, ready=30) for name in names]))
+    async with opened(source, [queue_of(name, ready=30) for name in names], size=(160, 50)) as pilot:
         assert [request.queue for request in source.requests] == ["q000"]
         # Two seconds of a key that is held down: nothing is read meanwhile, and charts are drawn ten times a second.
         for _ in range(60):
@@ -257,8 +254,7 @@ async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: Sc
     source.messages["orders"] = [*rows, replace(last, size=20_000_000)]
     ids = [row.id for row in source.messages["orders"]]
     source.bodies[ids[1]] = whole
-    async with opened(source, size=(160, 50)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=len(ids))]))
+    async with opened(source, [queue_of("orders", ready=len(ids))], size=(160, 50)) as pilot:
         await press(pilot, "enter")
         assert '│  "order": 0' in await complete(pilot)
         assert "pretty" in shown_in(pilot)

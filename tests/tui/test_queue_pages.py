@@ -368,8 +368,7 @@ async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: Script
     rows = [replace(row, rc=9) if number < 2 else row for number, row in enumerate(rows)]
     rows[-1] = replace(rows[-1], rc=None, state=MessageState.DELAYED)
     source.messages["orders"] = rows
-    async with opened(source, size=(120, 30)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3, hidden=6, poison=1, highest_rc=9)]))
+    async with opened(source, [queue_of("orders", ready=3, hidden=6, poison=1, highest_rc=9)], size=(120, 30)) as pilot:
         await press(pilot, "enter")
         assert tabs_of(pilot) == "[ all 9 ] ready 3 in flight 5 delayed 1 poison 2 1 of 9"
 

@@ -41,8 +41,7 @@ async def _open(pilot: Pilot[None], source: ScriptedSource, **values: object) ->
 
 
 async def test_the_title_says_the_verdict_and_why(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         for name in names_in(pilot):
             await press(pilot, "enter")
             assert _line(pilot, "title").strip() == f"◀ {name}   {TITLES[name]}"
@@ -277,8 +276,7 @@ async def test_enter_opens_the_message_and_a_click_on_the_row_under_the_cursor_t
 
 async def test_a_queue_opened_while_paused_shows_its_messages(source: ScriptedSource) -> None:
     source.messages["orders"] = messages_of([b"x"] * 3)
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         await press(pilot, "p")
         await shown(pilot, source)
         await press(pilot, "enter")

@@ -167,8 +167,7 @@ async def test_no_key_changes_anything_even_where_the_server_would_let_it(
 
 @pytest.mark.parametrize("triage", [None, ScriptedTriage(read_only=True)], ids=["none", "read-only"])
 async def test_keys_that_change_something_are_gone(source: ScriptedSource, triage: ScriptedTriage | None) -> None:
-    async with opened(source, triage=triage) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)], triage=triage) as pilot:
         changing_keys = [key for key in keys_of("overview") if key.changes]
         assert changing_keys
         for key in changing_keys:
@@ -207,8 +206,7 @@ async def test_a_narrow_line_says_read_only_too_and_a_key_says_why_it_does_nothi
 
 async def test_what_asks_past_the_keys_is_refused(source: ScriptedSource) -> None:
     triage = ScriptedTriage(read_only=True)
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=3)]))
+    async with opened(source, [queue_of("orders", ready=3)], triage=triage, notifications=True) as pilot:
         app = app_of(pilot)
         ask_change(app, "purge", "orders")
         app.dashboard.changes.undo(app.dashboard.servers[0], None)
@@ -249,7 +247,7 @@ async def test_that_user_can_audit_and_the_doctor_lacks_nothing(
     scripts = set() if "evalsha" in rules else {"evalsha", "eval"}
     assert refused <= scripts
     diagnosis = Diagnosis(url)
-    assert [step.failure async for step in diagnosis.approach()][-1] is None
+    assert [step.failure async for step in diagnosis.connect()][-1] is None
     shown = await diagnosis.permissions("orders")
     await diagnosis.aclose()
     lacking = {command.name for command, _ in shown.refused if not command.writes}

@@ -181,8 +181,7 @@ async def test_what_was_not_searched_and_the_counts_are_shown_on_a_small_termina
     for name in names:
         source.messages[name] = messages_of([b"word"] * 3 + [b"other"] * 303)
     source.messages["long"] = messages_of([b"other"])
-    async with opened(source, size=(80, 24)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(name, ready=306) for name in names]))
+    async with opened(source, [queue_of(name, ready=306) for name in names], size=(80, 24)) as pilot:
         await press(pilot, "f", *'body:"word"', "enter")
         await says(pilot, "96 matches in 32 queues · 1 too long to search")
         text = text_of(app_of(pilot))

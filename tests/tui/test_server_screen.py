@@ -59,8 +59,7 @@ class AskedSource(ScriptedSource):
 
 @asynccontextmanager
 async def on_the_server(source: AskedSource, size: tuple[int, int] = (120, 30)) -> AsyncIterator[Pilot[None]]:
-    async with opened(source, size=size) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+    async with opened(source, [queue_of("orders")], size=size) as pilot:
         await press_for_screen(pilot, "i", ServerScreen)
         await settled(pilot)
         yield pilot
@@ -104,8 +103,7 @@ async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() ->
 
 async def test_the_overview_says_that_the_memory_is_full() -> None:
     source = AskedSource()
-    async with opened(source, size=(150, 30)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+    async with opened(source, [queue_of("orders")], size=(150, 30)) as pilot:
         words = "! memory is full, messages are refused"
         assert words not in shown(pilot)
         info = ServerInfo("abc", 1, "master", 0, 1_000_001, 1_000_000, START_MS, evicts_nothing=True)

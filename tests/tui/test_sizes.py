@@ -28,8 +28,7 @@ def _shown(head: str) -> list[str]:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_names_ready_and_verdict_are_always_there(source: ScriptedSource, size: tuple[int, int]) -> None:
-    async with opened(source, size=size) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=size) as pilot:
         head, *rows = lines_of(table_of(pilot))
         shown = _shown(head)
         assert shown[:3] == ["VERDICT", "QUEUE", "READY"]
@@ -42,8 +41,7 @@ async def test_names_ready_and_verdict_are_always_there(source: ScriptedSource, 
 
 
 async def test_columns_leave_one_by_one_as_the_terminal_narrows(source: ScriptedSource) -> None:
-    async with opened(source, size=(170, 20)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(170, 20)) as pilot:
         before = len(_shown(lines_of(table_of(pilot))[0]))
         assert before == len(TITLES)
         for width in range(160, 38, -10):
@@ -58,8 +56,7 @@ async def test_columns_leave_one_by_one_as_the_terminal_narrows(source: Scripted
 
 
 async def test_a_very_narrow_terminal_cuts_but_does_not_break(source: ScriptedSource) -> None:
-    async with opened(source, size=(12, 4)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(12, 4)) as pilot:
         assert {len(line) for line in text_of(app_of(pilot)).splitlines()} == {12}
         await press(pilot, "G", "enter", "escape", "question_mark", "escape")
         await resized(pilot, 1, 1)
@@ -68,8 +65,7 @@ async def test_a_very_narrow_terminal_cuts_but_does_not_break(source: ScriptedSo
 
 
 async def test_panels_fold_into_sparklines_and_these_leave_last(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 30)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(120, 30)) as pilot:
         panels = [pilot.app.screen.query_one(panel) for panel in (ChartPanel, NowPanel, SparkPanel)]
         shown = lambda: [panel.region.height > 0 for panel in panels]  # noqa: E731
         assert shown() == [True, True, False]
@@ -107,8 +103,7 @@ async def test_words_about_a_queue_take_the_lines_that_no_row_needs(
     problems = ("message ids are not canonical (x): the canonical client can receive but never delete them",
                 "scores are in seconds: clients that write milliseconds see every message as ready")  # fmt: skip
     odd = queue_of("odd", ready=1, verdict=Verdict.STALLED, since_ms=START_MS - 60_000, problems=problems)
-    async with opened(source, size=size) as pilot:
-        await play(pilot, source, poll_of(source, [odd, queue_of("plain", ready=1)]))
+    async with opened(source, [odd, queue_of("plain", ready=1)], size=size) as pilot:
         why, table = pilot.app.screen.query_one("#why"), table_of(pilot)
         await until(pilot, lambda: why.size.height > 2, "the words have more lines")
         lines = [line.rstrip() for line in lines_of(why)]
@@ -137,8 +132,7 @@ async def test_words_about_a_queue_take_the_lines_that_no_row_needs(
 
 @pytest.mark.parametrize("size", [(160, 48), (110, 32), (100, 30), (80, 24), (60, 20), (40, 10)], ids=str)
 async def test_titles_are_whole_with_the_mark_of_the_order_too(source: ScriptedSource, size: tuple[int, int]) -> None:
-    async with opened(source, size=size) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=size) as pilot:
         for lists in (False, True):
             table = table_of(pilot)
             table.columns = columns_of(KINDS.values() if lists else [RSMQ], several_servers=lists)
@@ -157,8 +151,7 @@ async def test_titles_are_whole_with_the_mark_of_the_order_too(source: ScriptedS
 
 
 async def test_drains_in_leaves_after_all_others_but_what_a_row_is_told_apart_by(source: ScriptedSource) -> None:
-    async with opened(source, size=(140, 20)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(140, 20)) as pilot:
         for columns in (columns_of(), columns_of(KINDS.values()), columns_of(KINDS.values(), several_servers=True)):
             table = table_of(pilot)
             table.columns = columns
@@ -175,8 +168,7 @@ async def test_drains_in_leaves_after_all_others_but_what_a_row_is_told_apart_by
 async def test_room_goes_to_long_names_and_is_not_left_between_short_ones_and_their_numbers(
     source: ScriptedSource,
 ) -> None:
-    async with opened(source, size=(180, 30)) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=(180, 30)) as pilot:
         table = table_of(pilot)
         widths = {column.id: width for column, width in table._fitting()}
         assert widths["queue"] == 12
@@ -190,8 +182,7 @@ async def test_room_goes_to_long_names_and_is_not_left_between_short_ones_and_th
 
 
 async def test_a_resize_keeps_the_cursor_in_sight(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 40)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(f"q{n:03d}", ready=500 - n) for n in range(300)]))
+    async with opened(source, [queue_of(f"q{n:03d}", ready=500 - n) for n in range(300)], size=(100, 40)) as pilot:
         await press(pilot, "pagedown", "pagedown")
         table = table_of(pilot)
         key = str(table.cursor_key)
@@ -205,8 +196,7 @@ async def test_a_resize_keeps_the_cursor_in_sight(source: ScriptedSource) -> Non
 
 
 async def test_a_taller_terminal_leaves_no_empty_rows_at_the_end(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 24)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(f"q{n:03d}", ready=500 - n) for n in range(60)]))
+    async with opened(source, [queue_of(f"q{n:03d}", ready=500 - n) for n in range(60)], size=(100, 24)) as pilot:
         await press(pilot, "G")
         await resized(pilot, 100, 44)
         assert "q059" in lines_of(table_of(pilot))[-1]
@@ -215,8 +205,7 @@ async def test_a_taller_terminal_leaves_no_empty_rows_at_the_end(source: Scripte
 @pytest.mark.parametrize("size", [(40, 10), (110, 25)], ids=str)
 async def test_every_screen_survives_a_resize_in_the_middle(source: ScriptedSource, size: tuple[int, int]) -> None:
     source.messages["orders"] = messages_of([b'{"type": "refund", "order": 88121}'] * 100)
-    async with opened(source, size=(132, 36)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=100)]))
+    async with opened(source, [queue_of("orders", ready=100)], size=(132, 36)) as pilot:
         for keys in ((), ("enter",), ("enter",), ("question_mark",), ("escape", "n")):
             await press(pilot, *keys)
             await resized(pilot, *size)
@@ -226,8 +215,7 @@ async def test_every_screen_survives_a_resize_in_the_middle(source: ScriptedSour
 
 async def test_a_larger_terminal_fills_the_page_of_messages(source: ScriptedSource) -> None:
     source.messages["orders"] = messages_of([b"x"] * 200)
-    async with opened(source, size=(100, 20)) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of("orders", ready=200)]))
+    async with opened(source, [queue_of("orders", ready=200)], size=(100, 20)) as pilot:
         await press(pilot, "enter")
         assert len(names_in(pilot)) == table_of(pilot).visible_rows
         await resized(pilot, 100, 50)
@@ -239,8 +227,7 @@ async def test_lines_on_80_columns_lose_no_reason_and_no_half_of_a_word(source: 
     """Title and facts of a queue take two lines; a line that is too long ends with a whole word."""
     odd = queue_of("odd", ready=7, verdict=Verdict.STALLED, since_ms=START_MS - 60_000)
     source.messages["odd"] = messages_of([b"x"] * 7)
-    async with opened(source, size=(80, 24)) as pilot:
-        await play(pilot, source, poll_of(source, [odd]))
+    async with opened(source, [odd], size=(80, 24)) as pilot:
         await press(pilot, "enter")
         title, facts = (pilot.app.screen.query_one(id, TextLine) for id in ("#title", "#facts"))
         await until(pilot, lambda: title.size.height == 2, "the title has two lines")

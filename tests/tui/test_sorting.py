@@ -9,10 +9,10 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.tui.overview.columns import ByTrouble, columns_of, sort_queues
-from tests.tui.driving import opened, play, press, settled
+from tests.tui.driving import opened, press, settled
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
-from tests.tui.states import broken_queue, poll_of, queue_of
+from tests.tui.states import broken_queue, queue_of
 
 # Each column sorts these in another order; "nil" knows nothing but its name and verdict.
 QUEUES = [
@@ -62,8 +62,7 @@ def test_every_column_can_be_sorted_by() -> None:
 
 
 async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source: ScriptedSource) -> None:
-    async with opened(source, size=(180, 30)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(180, 30)) as pilot:
         by_trouble = ["nil", "cow", "ant", "bee"]
         assert names_in(pilot) == by_trouble
         assert _marked(pilot) == []
@@ -84,8 +83,7 @@ async def test_s_goes_through_all_columns_and_capital_s_turns_each_around(source
 
 
 async def test_equal_values_keep_the_order_of_names_both_ways(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, [queue_of(name, ready=3) for name in ("d", "a", "c", "b")]))
+    async with opened(source, [queue_of(name, ready=3) for name in ("d", "a", "c", "b")]) as pilot:
         await press(pilot, "s", "s", "s")
         assert names_in(pilot) == ["a", "b", "c", "d"]
         await press(pilot, "S")
@@ -93,8 +91,7 @@ async def test_equal_values_keep_the_order_of_names_both_ways(source: ScriptedSo
 
 
 async def test_escape_sorts_by_trouble_again(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES) as pilot:
         await press(pilot, "s", "s", "S")
         assert names_in(pilot) == ["nil", "cow", "bee", "ant"]
         await press(pilot, "escape")
@@ -107,8 +104,7 @@ async def test_escape_sorts_by_trouble_again(source: ScriptedSource) -> None:
 async def test_a_click_on_a_title_sorts_by_it_and_a_second_one_turns_it(
     source: ScriptedSource, title: str, column: str
 ) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES) as pilot:
         for known in (EXPECTED[column], EXPECTED[column][::-1]):
             place = lines_of(table_of(pilot))[0].index(title) + 1
             await pilot.click("#queues", offset=(place, 0))
@@ -118,8 +114,7 @@ async def test_a_click_on_a_title_sorts_by_it_and_a_second_one_turns_it(
 
 
 async def test_a_click_right_of_all_titles_does_nothing(source: ScriptedSource) -> None:
-    async with opened(source, size=(40, 20)) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, size=(40, 20)) as pilot:
         await pilot.click("#queues", offset=(39, 0))
         await settled(pilot)
         assert names_in(pilot) == ["nil", "cow", "ant", "bee"]
@@ -127,8 +122,7 @@ async def test_a_click_right_of_all_titles_does_nothing(source: ScriptedSource) 
 
 
 async def test_the_mark_is_ascii_where_only_ascii_may_be_drawn(source: ScriptedSource) -> None:
-    async with opened(source, ascii_only=True) as pilot:
-        await play(pilot, source, poll_of(source, QUEUES))
+    async with opened(source, QUEUES, ascii_only=True) as pilot:
         await press(pilot, "s", "s", "s")
         assert "vREADY" in text_of(app_of(pilot))
         await press(pilot, "S")

@@ -5,10 +5,10 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
-from tests.tui.driving import opened, play, play_rows, press, resized, settled, shown
+from tests.tui.driving import opened, play_rows, press, resized, settled, shown
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
-from tests.tui.states import one_of_each, poll_of
+from tests.tui.states import one_of_each
 
 NARROW = (90, 28)
 BLOCKS = set("▁▂▃▄▅▆▇█")
@@ -95,8 +95,7 @@ async def test_ascii_draws_with_other_marks(source: ScriptedSource) -> None:
 
 
 async def test_they_dim_when_stale(source: ScriptedSource) -> None:
-    async with opened(source, size=NARROW) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each(), size=NARROW) as pilot:
         pilot.app.screen.add_class("-stale")
         await settled(pilot)
         assert pilot.app.screen.query_one(SparkPanel).styles.opacity < 1

@@ -71,8 +71,7 @@ async def test_capital_t_goes_through_our_themes_and_recolours_what_is_drawn(sou
 
 
 async def test_a_screen_beneath_is_recoloured_too(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         await press(pilot, "enter")
         app_of(pilot).action_choose_theme("rsmq-light")
         await press(pilot, "escape")
@@ -85,8 +84,7 @@ async def test_a_screen_beneath_is_recoloured_too(source: ScriptedSource) -> Non
 
 
 async def test_every_theme_of_textual_can_be_picked(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await play(pilot, source, poll_of(source, one_of_each()))
+    async with opened(source, one_of_each()) as pilot:
         for name in ("textual-light", "ansi-light", "flexoki", "ansi-dark"):
             app_of(pilot).action_choose_theme(name)
             await press(pilot, "j")
