@@ -108,7 +108,7 @@ async def diagnose(
     """Yield results as they are made; a failed connection ends them."""
     diagnosis = Diagnosis(address, ns, timeout_s=timeout_s)
     try:
-        async for step in diagnosis.approach():
+        async for step in diagnosis.connect():
             yield step_result(step)
             if step.failure:
                 return

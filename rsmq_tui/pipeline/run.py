@@ -250,6 +250,11 @@ def _days_gone(sources: Sources, table: str, days: Iterable[str]) -> set[str]:
     return {day for day in days if not sources.names(table, day) <= sources.names_now(table, day)}
 
 
+def _days_worked(days: Iterable[str], gone: Collection[str], table: str, before: Manifest | None) -> list[str]:
+    """Return the days whose tables this run replaces: of days that are gone, those of the run before stay."""
+    return [day for day in days if day not in gone or before is None or not is_stored(before, table, day)]
+
+
 class PipelineRun:
     """Runs a job; ``state`` is the user's folder, ``open_engine`` starts Spark when it is needed, with the
     name of the analysis, and the amount of what there is to compute.
@@ -361,14 +366,7 @@ class PipelineRun:
             damaged |= made.damaged
             left_out = plan.left_out | {name: (history.stamp(name) or "", why) for name, why in damaged.items()}
             gone = {table: _days_gone(sources, table, made.done.days[table]) for table in HISTORY_TABLES}
-            worked = {
-                table: [
-                    day
-                    for day in made.done.days[table]
-                    if day not in gone[table] or before is None or not is_stored(before, table, day)
-                ]
-                for table in HISTORY_TABLES
-            }
+            worked = {table: _days_worked(days, gone[table], table, before) for table, days in made.done.days.items()}
             problems = {name: f"{history.label}/{name} was left out: {why}" for name, (_, why) in left_out.items()}
             tables = merged(before, made.written, {table: worked[source_of(table)] for table in BY_DAY}, sources.newest)
             manifest = Manifest(
@@ -400,7 +398,17 @@ class PipelineRun:
         tables[RUNS] = {WHOLE_KEY: (self._logged(manifest, plan, made, news, rows, begun_s),)}
         manifest = replace(manifest, tables=tables)
         manifest = replace(manifest, replaced=tuple(sorted(names_in(before) - names_in(manifest))))
-        manifest = replace(manifest, versions=versions(manifest, before))
+        self._publish(replace(manifest, versions=versions(manifest, before)), before)
+        days = {table: tuple(worked[table]) for table in HISTORY_TABLES}
+        found = tuple(problems[name] for name in sorted(damaged))
+        if before is not None and before.schema != VERSION:
+            reason = "was made by an earlier version: all days of the history were computed again"
+            notes = [f"{out.label} {reason}", *notes]
+        return RunResult(run, out.label, days, rows, found, len(plan.left_out), notes=tuple(notes))
+
+    def _publish(self, manifest: Manifest, before: Manifest | None) -> None:
+        """Replace the manifest, and remove the files that only the one before names."""
+        out = self._out
         self._check_alone(before)
         with scratch_for(out, self._state_folder, MANIFEST_FILE) as scratch:
             write_manifest(out.store, manifest, scratch)
@@ -411,12 +419,6 @@ class PipelineRun:
             keep_state(out, self._state_folder, is_full=False)
         remove_old(out, manifest, before)
         self._step("old files removed")
-        days = {table: tuple(worked[table]) for table in HISTORY_TABLES}
-        found = tuple(problems[name] for name in sorted(damaged))
-        if before is not None and before.schema != VERSION:
-            reason = "was made by an earlier version: all days of the history were computed again"
-            notes = [f"{out.label} {reason}", *notes]
-        return RunResult(run, out.label, days, rows, found, len(plan.left_out), notes=tuple(notes))
 
     def _join_history(self, plan: "_Plan") -> tuple[bool, list[str]]:
         """Join the small files of past days of the history: of those to be computed, and of the last ones.

@@ -216,11 +216,10 @@ class RsmqApp(App[None]):
         self._has_first = asyncio.Event()
         self._fleet = Fleet(tuple(server.place for server in servers))
         self._start_events = events
-        self._event_problems: Mapping[str, str] = {}
         self._start_alerts = alerts
         self._alerts: AlertRunner | None = None
-        self._alert_problems: Mapping[str, str] = {}
-        self._usual_problems: Mapping[str, str] = {}
+        # The last problems of events, alerts and what is usual.
+        self._problems: dict[str, Mapping[str, str]] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._is_gc_disabled = False
@@ -740,8 +739,7 @@ class RsmqApp(App[None]):
         if await abandonable(lambda _: usual.read(snapshot.at_ms)):
             for screen in self._screens:
                 screen.refresh_words()
-        problems = {"What is usual": usual.problem} if usual.problem else {}
-        self._usual_problems = self._tell_problems(problems, self._usual_problems)
+        self._tell_problems("usual", {"What is usual": usual.problem} if usual.problem else {})
 
     def _muted(self, snapshot: Snapshot) -> set[str]:
         events = self.dashboard.events
@@ -751,17 +749,18 @@ class RsmqApp(App[None]):
         events = self.dashboard.events
         if events is not None:
             events.observe(snapshot, server.source)
-            self._event_problems = self._tell_problems(events.problems, self._event_problems)
+            self._tell_problems("events", events.problems)
 
-    def _tell_problems(self, problems: Mapping[str, str], before: Mapping[str, str]) -> Mapping[str, str]:
-        """Show new problems, each with its subject, and return all problems."""
+    def _tell_problems(self, of: str, problems: Mapping[str, str]) -> None:
+        """Show new problems of events, alerts or what is usual, each with its subject."""
+        before = self._problems.get(of, {})
         for name, problem in problems.items():
             if before.get(name) != problem:
                 self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
-        return problems
+        self._problems[of] = problems
 
     def _apply_alerts(self, snapshot: Snapshot, server: WatchedServer) -> None:
         alerts = self._alerts
         if alerts is not None:
             alerts.apply(snapshot, server.source.thresholds, server.name)
-            self._alert_problems = self._tell_problems(alerts.problems, self._alert_problems)
+            self._tell_problems("alerts", alerts.problems)

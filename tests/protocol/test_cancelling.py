@@ -135,7 +135,7 @@ async def test_a_diagnosis_is_cancelled(redis_url: str) -> None:
     async def look(number: int) -> None:
         diagnosis = Diagnosis(redis_url)
         try:
-            assert [step.name async for step in diagnosis.approach()][-1] == "redis"
+            assert [step.name async for step in diagnosis.connect()][-1] == "redis"
             await diagnosis.round_trips_ms(2)
         finally:
             await diagnosis.aclose()

@@ -50,7 +50,7 @@ async def diagnosis() -> AsyncIterator[Diagnose]:
 
 
 async def steps_of(diagnosis: Diagnosis) -> list[ConnectStep]:
-    return [step async for step in diagnosis.approach()]
+    return [step async for step in diagnosis.connect()]
 
 
 def with_user(url: str, user: str, password: str = "pw") -> str:

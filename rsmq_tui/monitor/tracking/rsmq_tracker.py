@@ -102,27 +102,13 @@ class RsmqTracker(Tracker):
         if depth and len(row) > _WHOLE_ROW:
             self.look.note_headless(at_ms)
         found = self.look.found
-        limits = self._thresholds
         bodiless = _bodiless(found.missing, depth) if found.missing else None
-        # Consumers receive the first message first: while it has waited for less than that, the queue is not stalled.
-        known_ms = growth_known_ms if waiting_ms < limits.stalled_ms else max(growth_known_ms, self._receives_known_ms)
-        if bodiless:
-            judged = Judgement(Verdict.BROKEN)
-        elif known_ms <= at_ms and not self._troubles.episodes:
-            judged = OK
-        else:
-            judged = self._troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
+        judged = Judgement(Verdict.BROKEN) if bodiless else self._verdict(at_ms, waiting_ms, growth_known_ms)
         drain, drain_s = self._drain(before_trend, sample, trend, rates, judged)
         is_still = rates == trend == STILL
         limit = self._limit_at(sample, due_ms, is_still=is_still, drain_s=drain_s)
-        until_ms, measures_growth = _FOREVER, self._measures_growth(sample, grows=grows)
-        if is_still and not measures_growth:
-            self._earlier = self._grown = self._fallen = None
-        else:
-            # Rates over a shorter span change with each poll. Growth depends on the buckets of longer spans too.
-            is_whole = measured_ms >= RATE_SPAN_MS
-            used = references if measures_growth else references[:1]
-            until_ms = min(one.until_ms for one in used if one is not None) if is_whole else 0
+        measures_growth = self._measures_growth(sample, grows=grows)
+        until_ms = self._rates_until_ms(references, measured_ms, is_still=is_still, measures_growth=measures_growth)
         self.stale_from_ms = self._stale_from(sample, due_ms, until_ms, is_still=is_still) if until_ms > at_ms else 0
         attributes = self._attributes
         arrivals_s, deletes_s, receives_s = rates or (None, None, None)
@@ -168,6 +154,28 @@ class RsmqTracker(Tracker):
             judged.since_depth,
         )
         return self.state
+
+    def _verdict(self, at_ms: int, waiting_ms: int, growth_known_ms: int) -> Judgement:
+        limits, troubles = self._thresholds, self._troubles
+        # Consumers receive the first message first: while it has waited for less than that, the queue is not stalled.
+        known_ms = growth_known_ms if waiting_ms < limits.stalled_ms else max(growth_known_ms, self._receives_known_ms)
+        if known_ms <= at_ms and not troubles.episodes:
+            return OK
+        return troubles.verdict(at_ms, limits.clear_ms, self._watched_from_ms, known_ms)
+
+    def _rates_until_ms(
+        self, references: ReferenceBuckets, measured_ms: int, *, is_still: bool, measures_growth: bool
+    ) -> int:
+        """Return until when the rates of a queue that does not change stay the same."""
+        if is_still and not measures_growth:
+            self._earlier = self._grown = self._fallen = None
+            return _FOREVER
+        if measured_ms < RATE_SPAN_MS:
+            # Those over a shorter span change with each poll.
+            return 0
+        # Growth depends on the buckets of longer spans too.
+        used = references if measures_growth else references[:1]
+        return min(one.until_ms for one in used if one is not None)
 
     def _grows(self, earlier: Sample, sample: Sample, rates: Rates | None) -> bool:
         is_more = rates is not None and rates.arrivals_s > rates.deletes_s

@@ -24,7 +24,7 @@ from rsmq_tui.protocol.replies import decode_all, decode_clock
 from rsmq_tui.protocol.server.status import COMMANDS, ServerStatus, status_of
 
 # The name of a queue that does not exist, for commands that are checked and not run.
-_NOBODYS = "rsmq-tui-doctor"
+_NO_QUEUE = "rsmq-tui-doctor"
 
 
 class Need(StrEnum):
@@ -58,8 +58,8 @@ class NeededCommand:
 def commands_for(ns: str, queue: str | None) -> tuple[NeededCommand, ...]:
     """Return the commands that are needed on a namespace: reads of ``queue`` if given, changes of no real queue."""
     keys = Keys(ns)
-    zset, attributes = keys.messages(queue or _NOBODYS), keys.attributes(queue or _NOBODYS)
-    made, made_of = keys.messages(_NOBODYS), keys.attributes(_NOBODYS)
+    zset, attributes = keys.messages(queue or _NO_QUEUE), keys.attributes(queue or _NO_QUEUE)
+    made, made_of = keys.messages(_NO_QUEUE), keys.attributes(_NO_QUEUE)
     needed: dict[Need, tuple[Sequence[bytes | str | int], ...]] = {
         Need.POLL: (
             ("TIME",),
@@ -79,15 +79,15 @@ def commands_for(ns: str, queue: str | None) -> tuple[NeededCommand, ...]:
             ("TYPE", zset),
             ("HLEN", attributes),
             ("HSCAN", attributes, 0, "COUNT", 1),
-            ("SISMEMBER", keys.index, _NOBODYS),
+            ("SISMEMBER", keys.index, _NO_QUEUE),
             ("SCARD", keys.index),
             ("SSCAN", keys.index, 0, "COUNT", 1),
         ),
         Need.SCRIPTS: (("EVAL", "return 1", 1, zset), ("EVALSHA", "0" * 40, 1, zset)),
         Need.NAMESPACES: (("SCAN", 0),),
         Need.CHANGE: (
-            ("SADD", keys.index, _NOBODYS),
-            ("SREM", keys.index, _NOBODYS),
+            ("SADD", keys.index, _NO_QUEUE),
+            ("SREM", keys.index, _NO_QUEUE),
             ("HSET", made_of, "vt", 30),
             ("HINCRBY", made_of, "totalsent", 1),
             ("HDEL", made_of, "vt"),
@@ -138,7 +138,7 @@ class Skew:
 
 
 class Diagnosis:
-    """Diagnoses the server that holds ``ns``; call ``approach`` first, and the other methods only if it succeeded.
+    """Diagnoses the server that holds ``ns``; call ``connect`` first, and the other methods only if it succeeded.
 
     Raises ValueError for an invalid URL. Its methods raise SERVER_ERRORS. Close it with ``aclose``.
     """
@@ -151,23 +151,23 @@ class Diagnosis:
         self._pool = pool_async(self._address, ns, timeout_s=timeout_s)
         self._connection: Any = None
 
-    async def approach(self) -> AsyncIterator[ConnectStep]:
+    async def connect(self) -> AsyncIterator[ConnectStep]:
         """Connect, and yield each step as it is done, up to the one that failed."""
         options = self._pool.connection_kwargs
         if "path" in options:
             path = str(options["path"])
-            yield (step := await self._tried("socket", path, lambda: _opened_socket(path)))
+            yield (step := await self._try("socket", path, lambda: _opened_socket(path)))
             if step.failure:
                 return
         elif not (self._address.sentinels or self._address.cluster):
             host, port = str(options.get("host", "localhost")), int(options.get("port", DEFAULT_PORT))
-            yield (step := await self._tried("dns", host, lambda: _resolved(host, port)))
+            yield (step := await self._try("dns", host, lambda: _resolved(host, port)))
             if step.failure:
                 return
-            yield (step := await self._tried("tcp", f"{host} port {port}", lambda: _opened(host, port)))
+            yield (step := await self._try("tcp", f"{host} port {port}", lambda: _opened(host, port)))
             if step.failure:
                 return
-        async for step in self._entered():
+        async for step in self._log_in():
             yield step
 
     async def status(self) -> ServerStatus:
@@ -225,7 +225,7 @@ class Diagnosis:
             await self._connection.disconnect(nowait=True)
         await self._pool.aclose()
 
-    async def _tried(self, name: str, what: str, attempt: Callable[[], Any]) -> ConnectStep:
+    async def _try(self, name: str, what: str, attempt: Callable[[], Any]) -> ConnectStep:
         try:
             async with asyncio.timeout(self._timeout_s):
                 result = await attempt()
@@ -233,7 +233,7 @@ class Diagnosis:
             return ConnectStep(name, what, failure_of(error))
         return ConnectStep(name, result or what)
 
-    async def _entered(self) -> AsyncIterator[ConnectStep]:
+    async def _log_in(self) -> AsyncIterator[ConnectStep]:
         """Connect as every client here does, and yield the steps of that."""
         pool = self._pool
         connection: Any = pool.connection_class(**pool.connection_kwargs)

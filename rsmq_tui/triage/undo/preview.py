@@ -1,6 +1,7 @@
 """The preview of an undo: which change is undone, and what that would do now."""
 
 import asyncio
+from functools import partial
 
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.editing import EditExecutor
@@ -102,17 +103,17 @@ async def preview_of_undo(
     summary = undo_summary(original if is_redo else change, original, planned, is_part=is_part)
     is_other_server = None not in (run_id, change.run_id) and run_id != change.run_id
     is_of_queue = issubclass(action_named(original.name), (CreateQueue, SetAttributes))
-    notes = [
+    of_journal = partial(_damage_notes, journal) if asked is None else partial(_redo_notes, journal, asked)
+    notes = (
         _QUEUE_LEFT_ALONE if is_of_queue else _LEFT_ALONE,
         *_outlook_notes(outlook, unsettled=unsettled),
         *(() if is_redo else notes_of_undo(original)),
-        *(await asyncio.to_thread(_damage_notes, journal, number) if asked is None else ()),
         *removal_notes(left),
         *_part_notes(change, selected),
-        *(() if asked is None else await asyncio.to_thread(_redo_notes, journal, asked, number)),
+        *await asyncio.to_thread(of_journal, number),
         *_doubt_notes(change, left, unsettled=unsettled),
         *([ANOTHER_SERVER] if is_other_server else []),
-    ]
+    )
     return Preview(
         action=(Redo if is_redo else Undo)(
             queue=change.queue,
@@ -132,7 +133,7 @@ async def preview_of_undo(
         at_ms=change.at_ms,
         count=planned,
         keep_days=journal.keep_days,
-        notes=tuple(notes),
+        notes=notes,
         bodies=bodies,
         elsewhere=0 if selected is None else selected.missing,
         scope=Named(scope.ids) if isinstance(scope, Chosen) else scope,
