@@ -21,8 +21,8 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.servers import WatchedServer
 from tests.triage.keyspace import kept
-from tests.tui.driving import until
-from tests.tui.reading import app_of, names_in, text_of
+from tests.tui.driving import says, until
+from tests.tui.reading import app_of, names_in
 
 
 @asynccontextmanager
@@ -150,12 +150,15 @@ def ask_change(
     dashboard.changes.ask(server, name, queue, scope, body=body)
 
 
-async def say_yes(pilot: Pilot[None]) -> None:
-    """Wait for the preview, and confirm it."""
+async def say_yes(pilot: Pilot[None], outcome: str | None = None) -> None:
+    """Wait for the preview, and confirm it; with an ``outcome``, wait until the change ends with one that begins so."""
     await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
     pilot.app.screen.query_one("#yes").focus()
     await pilot.press("enter")
     await until(pilot, lambda: not isinstance(pilot.app.screen, ModalScreen), "the dialogs close")
+    if outcome is not None:
+        said = await made(pilot)
+        assert said.startswith(outcome), said
 
 
 async def made(pilot: Pilot[None]) -> str:
@@ -170,7 +173,7 @@ async def asked(pilot: Pilot[None], words: str = "") -> None:
     """Wait until the dialog of a preview is on the screen, and these words with it."""
     is_there = "the dialog opens"
     await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen) and pilot.app.screen.is_mounted, is_there)
-    await until(pilot, lambda: words in text_of(app_of(pilot)), f"the dialog says: {words}")
+    await says(pilot, words)
 
 
 def _is_armed(pilot: Pilot[None]) -> bool:

@@ -17,7 +17,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
 from tests.tui.changing import changing, made, on_queue, say_yes
-from tests.tui.driving import opened, play, press, until
+from tests.tui.driving import opened, play, press, says, until
 from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -62,7 +62,7 @@ async def test_the_finding_under_the_cursor_is_explained(source: ScriptedSource)
     source.audit_steps = (_step(LEAKED, WRONG),)
     async with opened(source) as pilot:
         await _audit(pilot, source)
-        await until(pilot, lambda: "made by" in text_of(app_of(pilot)), "it is explained")
+        await says(pilot, "made by")
         assert "one, two, three" in text_of(app_of(pilot))
         assert LEAKED.words.effect[:40] in text_of(app_of(pilot))
         await press(pilot, "j")
@@ -73,14 +73,14 @@ async def test_nothing_found_is_said(source: ScriptedSource) -> None:
     source.audit_steps = (_step(),)
     async with opened(source) as pilot:
         await _audit(pilot, source)
-        await until(pilot, lambda: "No problems found." in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "No problems found.")
 
 
 async def test_a_server_that_cannot_be_read_is_no_clean_bill(source: ScriptedSource) -> None:
     source.peek_error = "the connection was refused"
     async with opened(source) as pilot:
         await _audit(pilot, source)
-        await until(pilot, lambda: "the connection was refused" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "the connection was refused")
         assert "No problems found" not in text_of(app_of(pilot))
 
 
@@ -88,7 +88,7 @@ async def test_what_was_not_looked_at_is_said(source: ScriptedSource) -> None:
     source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("queues were not looked for: no permission",)),)
     async with opened(source) as pilot:
         await _audit(pilot, source)
-        await until(pilot, lambda: "no permission" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "no permission")
 
 
 async def test_enter_opens_the_queue_and_r_looks_again(source: ScriptedSource) -> None:
@@ -117,7 +117,7 @@ async def test_a_fix_is_for_all_of_the_queue_but_what_may_be_meant_so(source: Sc
         await until(pilot, lambda: len(triage.asked) == 2, "it is previewed")
         assert triage.asked[1][0].findings == (SECONDS, LEAKED)
         await press(pilot, "escape", "j", "f")
-        await until(pilot, lambda: "check it manually" in text_of(app_of(pilot)), "it is refused")
+        await says(pilot, "check it manually")
         assert len(triage.asked) == 2
 
 
@@ -130,7 +130,7 @@ async def test_another_namespace_is_looked_at_anew(source: ScriptedSource) -> No
         source.audit_steps = (_step(),)
         await play(pilot, source, replace(poll_of(source, [queue_of("orders")]), ns="mail"))
         await until(pilot, lambda: len(source.audits) == 2, "it looks again")
-        await until(pilot, lambda: "No problems found." in text_of(app_of(pilot)), "what was found is gone")
+        await says(pilot, "No problems found.")
         await press(pilot, "f")
         assert triage.asked == []
 
@@ -153,7 +153,7 @@ async def test_what_could_not_be_looked_at_is_no_clean_bill(source: ScriptedSour
     source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("HSCAN was refused",)),)
     async with opened(source) as pilot:
         await _audit(pilot, source)
-        await until(pilot, lambda: "HSCAN was refused" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "HSCAN was refused")
         assert "No problems found" not in text_of(app_of(pilot))
 
 
@@ -182,12 +182,12 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue opens")
         await pilot.press("F")
-        await until(pilot, lambda: "body without a message" in text_of(app_of(pilot)), "it is found")
+        await says(pilot, "body without a message")
         await pilot.press("f")
         await say_yes(pilot)
         assert "fixed 1" in await made(pilot)
         assert client.hlen("rsmq:orders:Q") == len(before[b"rsmq:orders:Q"]) - 1
-        await until(pilot, lambda: "No problems found" in text_of(app_of(pilot)), "it looks again")
+        await says(pilot, "No problems found")
         app_of(pilot).dashboard.changes._tell(None)
         await pilot.press("u")
         await say_yes(pilot)

@@ -29,6 +29,7 @@ from tests.tui.driving import (
     play_orders,
     press,
     press_for_screen,
+    says,
     settled,
     type_at_once,
     until,
@@ -74,7 +75,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
         # What is found in it unfolds it; case counts only if the text has a capital.
         await press(pilot, "g", "slash")
         type_at_once(pilot, '"sku": "b"')
-        await until(pilot, lambda: "in line 9" in text_of(app_of(pilot)), "it is found while it is typed")
+        await says(pilot, "in line 9")
         assert '      "sku": "b",' in _shown(pilot)
         await press(pilot, "enter", "escape")
         assert not pilot.app.screen.query_one("#filter", Input).display
@@ -86,7 +87,7 @@ async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> Non
             assert f"alpha in line {line} " in text_of(app_of(pilot)), key
         await press(pilot, "slash", "ctrl+u")
         type_at_once(pilot, "Beta\r")
-        await until(pilot, lambda: "Beta not found" in text_of(app_of(pilot)), "it is told")
+        await says(pilot, "Beta not found")
         await press(pilot, "escape", "f")
         assert _shown(pilot) == ["{", '  "id": 4711,', '  "lines": [… 8 lines …],', *whole[12:]]
         await press(pilot, "g", "j", "j", "space")
@@ -112,7 +113,7 @@ async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) ->
         assert _shown(pilot)[:3] == ["[", "  {", '    "id": 0,']
         assert "+ lines" in str(view.border_subtitle)
         view.find('"id": 39999')
-        await until(pilot, lambda: "in line 359,994" in text_of(app_of(pilot)), "it is found")
+        await says(pilot, "in line 359,994")
         await settled(pilot)
         assert "of 360,002 lines" in text_of(app_of(pilot))
         assert '    "id": 39999,' in _shown(pilot)
@@ -122,7 +123,7 @@ async def test_a_long_body_is_there_before_it_is_read(source: ScriptedSource) ->
         assert _shown(pilot)[-2:] == ["  {", '    "id": 39999,']
         # Cut in the middle, it is no JSON, and is shown all the same.
         view.show_body(body[:-9])
-        await until(pilot, lambda: "not JSON" in text_of(app_of(pilot)), "it is told")
+        await says(pilot, "not JSON")
         assert _shown(pilot)[:2] == ["[", "  {"]
 
 
@@ -252,7 +253,7 @@ async def test_a_body_is_edited_elsewhere_and_sent(
             await until(pilot, lambda: words in _text(pilot), words)  # noqa: B023
         steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
         screen = await press_for_screen(pilot, "V", QuestionScreen)
-        await until(pilot, lambda: "line 1 column 9" in text_of(app_of(pilot)), "it says where")
+        await says(pilot, "line 1 column 9")
         await pilot.press("enter")
         await until(pilot, lambda: pilot.app.screen is not screen, "it is edited again")
         screen = await wait_for_screen(pilot, QuestionScreen)

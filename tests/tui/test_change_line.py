@@ -17,7 +17,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.changing import ask_change, asked, made, say_yes
-from tests.tui.driving import opened, play, play_orders, press, press_for_screen, settled, until, wait_for_screen
+from tests.tui.driving import opened, play, play_orders, press, press_for_screen, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage, change_of
@@ -64,7 +64,7 @@ async def test_progress_with_a_bar_and_how_to_cancel(
 async def test_without_unicode_the_bar_is_ascii(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
     async with _begun(source, triage, ascii_only=True) as pilot:
         gate.release(2)
-        await until(pilot, lambda: "##########::::::::::" in text_of(app_of(pilot)), "the progress is told")
+        await says(pilot, "##########::::::::::")
         assert text_of(app_of(pilot)).isascii()
 
 
@@ -117,7 +117,7 @@ async def test_escape_still_closes_what_lies_in_front(
 async def test_one_thing_at_a_time(source: ScriptedSource, triage: ScriptedTriage, gate: Gate) -> None:
     async with _begun(source, triage, notifications=True) as pilot:
         await pilot.press("P", "u", "E")
-        await until(pilot, lambda: "a change is running" in text_of(app_of(pilot)), "it is told")
+        await says(pilot, "a change is running")
         assert isinstance(pilot.app.screen, OverviewScreen)
         gate.release(4)
         await made(pilot)
@@ -305,7 +305,7 @@ async def test_an_export_can_be_stopped(source: ScriptedSource, triage: Scripted
         await pilot.press("E")
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")
-        await until(pilot, lambda: "exporting" in text_of(app_of(pilot)), "it begins")
+        await says(pilot, "exporting")
         gate.release()
         await until(pilot, lambda: "100 / 400" in _line(pilot), "the progress is told")
         await pilot.press("escape")
@@ -339,8 +339,8 @@ async def test_the_same_toast_is_shown_once(source: ScriptedSource, triage: Scri
         await play_orders(pilot, source, [b"one", b"two"], "enter")
         source.read_error = "the server is away"
         await press(pilot, *"yyyyyyyy")
-        await until(pilot, lambda: "the server is away" in text_of(app_of(pilot)), "it is told")
+        await says(pilot, "the server is away")
         assert text_of(app_of(pilot)).count("the server is away") == 1
         app_of(pilot).clear_notifications()
         await press(pilot, "y")
-        await until(pilot, lambda: "the server is away" in text_of(app_of(pilot)), "it is told again")
+        await says(pilot, "the server is away")

@@ -16,7 +16,7 @@ from rsmq_tui.triage.scope import Everything, Matching, Named, Preview, ScanProg
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.changing import ask_change, asked, made, say_yes
-from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.driving import opened, play, press, says, settled, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
@@ -85,7 +85,7 @@ async def test_a_long_preview_uses_the_terminal_and_keeps_its_buttons(
 ) -> None:
     triage.notes = tuple(f"note {number}" for number in range(40))
     async with _asking(source, triage, name, size=(80, height)) as pilot:
-        await until(pilot, lambda: "scroll" in text_of(app_of(pilot)), "the preview is there")
+        await says(pilot, "scroll")
         await until(pilot, lambda: pilot.app.screen.query_one(".dialog").size.height + 2 >= least, "it has its height")
         assert _yes(pilot).region.bottom < height
         assert "Cancel" in text_of(app_of(pilot))
@@ -135,7 +135,7 @@ async def test_the_button_waits_until_the_preview_was_seen(
     source: ScriptedSource, triage: ScriptedTriage, unseen: None
 ) -> None:
     async with _asking(source, triage) as pilot:
-        await until(pilot, lambda: "Delete 1,204 messages" in text_of(app_of(pilot)), "the preview is there")
+        await says(pilot, "Delete 1,204 messages")
         assert _yes(pilot).disabled
         await pilot.click("#yes")
         await press(pilot, "right", "enter")
@@ -146,8 +146,7 @@ async def test_looking_tells_how_far_it_is_and_can_be_cancelled(source: Scripted
     triage.look = Gate()
     triage.seen = (ScanProgress(12_000, 38_112, 1_204),)
     async with _asking(source, triage) as pilot:
-        words = "scanning … 12,000 of 38,112, 1,204 matches"
-        await until(pilot, lambda: words in text_of(app_of(pilot)), "the progress is told")
+        await says(pilot, "scanning … 12,000 of 38,112, 1,204 matches")
         assert not _yes(pilot).display
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
@@ -195,7 +194,7 @@ async def test_an_answer_that_comes_after_the_dialog_was_closed_is_dropped(
 async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.count = 0
     async with _asking(source, triage) as pilot:
-        await until(pilot, lambda: "the message is not in the queue" in text_of(app_of(pilot)), "it says so")
+        await says(pilot, "the message is not in the queue")
         assert not _yes(pilot).display
         assert pilot.app.screen.query_one("#cancel", Button).label.plain == "Close"
         await press(pilot, "right", "enter")
@@ -206,7 +205,7 @@ async def test_a_preview_of_nothing_only_closes(source: ScriptedSource, triage: 
 async def test_a_refusal_is_its_sentence(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.refusal = f"the journal is full {HOSTILE}"
     async with _asking(source, triage) as pilot:
-        await until(pilot, lambda: "the journal is full ␛[2J[/foo]" in text_of(app_of(pilot)), "it is told")
+        await says(pilot, "the journal is full ␛[2J[/foo]")
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, OverviewScreen)
 
@@ -223,8 +222,7 @@ async def test_what_ends_a_queue_wants_its_name(
             await press(pilot, "enter")
             assert _yes(pilot).disabled
         assert triage.runs == []
-        words = "type the queue's name to confirm: orders"
-        await until(pilot, lambda: words in text_of(app_of(pilot)), "the name is told")
+        await says(pilot, "type the queue's name to confirm: orders")
         pilot.app.screen.query_one("#typed", Input).value = "orders"
         await until(pilot, lambda: not _yes(pilot).disabled, "the name is right")
         await press(pilot, "enter")

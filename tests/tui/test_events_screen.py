@@ -24,7 +24,7 @@ from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import play, press, resized, settled, until, wait_for_screen
+from tests.tui.driving import play, press, resized, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -71,7 +71,7 @@ async def test_the_screen_shows_what_happened_and_enter_goes_to_the_queue(
     async with watched(source, tmp_path) as pilot:
         await trouble(pilot, source)
         await pilot.press("L")
-        await until(pilot, lambda: "stalled: 3 messages ready" in text_of(app_of(pilot)), "the event is shown")
+        await says(pilot, "stalled: 3 messages ready")
         text = text_of(app_of(pilot))
         assert "1 event" in text
         assert "verdict orders: stalled: 3 messages ready and none received for 1m 0s" in text
@@ -87,7 +87,7 @@ async def test_the_screen_shows_what_happened_and_enter_goes_to_the_queue(
 async def test_news_appear_and_words_choose_them(source: ScriptedSource, tmp_path: Path) -> None:
     async with watched(source, tmp_path) as pilot:
         await pilot.press("L")
-        await until(pilot, lambda: "Nothing has happened yet." in text_of(app_of(pilot)), "it is empty")
+        await says(pilot, "Nothing has happened yet.")
         await trouble(pilot, source)
         with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
             other.write([event(queue="\x1b[31m[b]x", text="another dashboard's [red]\x07")])
@@ -98,7 +98,7 @@ async def test_news_appear_and_words_choose_them(source: ScriptedSource, tmp_pat
         assert "another dashboard's [red]" in text_of(app_of(pilot))
 
         await pilot.press("slash", *"orders")
-        await until(pilot, lambda: "1 of 2 events" in text_of(app_of(pilot)), "it is filtered")
+        await says(pilot, "1 of 2 events")
         await pilot.press("escape")
         await until(pilot, lambda: len(screen.table.rows) == 2, "the filter is gone")
         await pilot.press("escape")
@@ -109,12 +109,12 @@ async def test_a_queue_that_is_gone_cannot_be_opened(source: ScriptedSource, tmp
     async with watched(source, tmp_path) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("mail")], START_MS + 2_000))
         await pilot.press("L")
-        await until(pilot, lambda: "deleted, with 0 messages" in text_of(app_of(pilot)), "it is shown")
+        await says(pilot, "deleted, with 0 messages")
         await pilot.press("enter")
-        await until(pilot, lambda: "queue orders was deleted at 20" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "queue orders was deleted at 20")
         assert "replay" not in text_of(app_of(pilot)).splitlines()[-1]
         await pilot.press("at")
-        await until(pilot, lambda: "nothing is being recorded" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "nothing is being recorded")
 
 
 async def test_the_last_three_are_on_a_high_overview(source: ScriptedSource, tmp_path: Path) -> None:
@@ -144,13 +144,13 @@ async def test_ages_count_on_while_the_server_does_not_answer(source: ScriptedSo
         events = app_of(pilot).dashboard.events
         await until(pilot, lambda: events and len(events.recent) == 1, "it is recorded")
         source.play_failure(Failure("refused", "connection refused", "start it"))
-        await until(pilot, lambda: "connection refused" in text_of(app_of(pilot)), "the server is lost")
+        await says(pilot, "connection refused")
         source.clock.now_s += 125
         await until(pilot, lambda: "2m 5s new created" in last_events(pilot), "the overview counts on")
         await pilot.press("L")
-        await until(pilot, lambda: "2m 5s" in text_of(app_of(pilot)), "the log has the age")
+        await says(pilot, "2m 5s")
         source.clock.now_s += 60
-        await until(pilot, lambda: "3m 5s" in text_of(app_of(pilot)), "the log counts on")
+        await says(pilot, "3m 5s")
 
 
 async def test_a_narrow_terminal_shows_the_reason(source: ScriptedSource, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_the_overview_shows_events_of_its_own_servers_only(source: Scripte
         assert "stalled here" in shown
         assert "another" not in shown
         await pilot.press("L")
-        await until(pilot, lambda: "of another server" in text_of(app_of(pilot)), "the log has all")
+        await says(pilot, "of another server")
 
 
 async def test_a_restart_stays_on_the_overview_for_a_minute(source: ScriptedSource, tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ async def test_a_log_that_cannot_be_written_is_said_and_the_dashboard_goes_on(
         await trouble(pilot, source)
         await play(pilot, source, poll_of(source, stalled(START_MS + 3_000), START_MS + 3_000))  # type: ignore[arg-type]
         await pilot.press("L")
-        await until(pilot, lambda: "stalled: 3 messages ready" in text_of(app_of(pilot)), "the event is shown")
+        await says(pilot, "stalled: 3 messages ready")
         assert "! the log of events" in text_of(app_of(pilot))
 
 

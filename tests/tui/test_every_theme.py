@@ -14,7 +14,7 @@ from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.output import in_ascii
 from rsmq_tui.tui.theme import SIGNS, verdict_words
-from tests.tui.driving import opened, play, press, settled, shown, until
+from tests.tui.driving import opened, play, press, says, settled, shown
 from tests.tui.quick_apps import strips_of
 from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -70,7 +70,7 @@ async def _all_screens(pilot: Pilot[None], source: ScriptedSource) -> AsyncItera
     yield "stale"
     app_of(pilot).notify("copied “the body” …", markup=False)
     await pilot.press("colon")
-    await until(pilot, lambda: "the name of a queue" in text_of(app_of(pilot)), "the palette opens")
+    await says(pilot, "the name of a queue")
     await settled(pilot)
     yield "palette"
 

@@ -26,7 +26,18 @@ from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import Orders, on_queue
-from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until, wait_for_screen
+from tests.tui.driving import (
+    opened,
+    play,
+    play_orders,
+    poll_again,
+    press,
+    resized,
+    says,
+    settled,
+    until,
+    wait_for_screen,
+)
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedRun, ScriptedTriage
@@ -361,7 +372,7 @@ async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
         hints = screen.query_one(KeyHints)
         await until(pilot, lambda: "h l tabs" in lines_of(hints)[0], "the hints are shown")
         await pilot.click(KeyHints, offset=(lines_of(hints)[0].index("h l tabs") + 2, 0))
-        await until(pilot, lambda: "[ ready" in text_of(app_of(pilot)), "the second key of a pair: the next tab")
+        await says(pilot, "[ ready")
         await pilot.click(screen.query(TextLine).first(), offset=(1, 0))
         await wait_for_screen(pilot, OverviewScreen)
 

@@ -37,12 +37,10 @@ def _has_rows(screen: JournalScreen, number: int) -> bool:
 async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "x")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("deleted 5,")
+        await say_yes(pilot, "deleted 5,")
         await pilot.press("a")
         await fill(pilot, body="later")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("sent 1,")
+        await say_yes(pilot, "sent 1,")
         screen = await _journal(pilot, 2)
         await says(pilot, "undo applies to 1, all as the change left them")
         await pilot.press("j")
@@ -50,8 +48,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await says(pilot, "undo applies to 5, all as the change left them")
         await pilot.press("u")
         await asked(pilot)
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back 5,")
+        await say_yes(pilot, "put back 5,")
         states = ["done", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "the undo is listed")
         await says(pilot, "undone by 3; U makes it again")
@@ -62,8 +59,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await asked(pilot, "delete 5 messages again")
         assert pilot.app.screen.query_one(".dialog").has_class("-danger")
         assert "and 2 more messages" in text_of(app_of(pilot))
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("deleted 5,")
+        await say_yes(pilot, "deleted 5,")
         states = ["done", "undone", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "it is made again")
         await says(pilot, "undone by 3, and made again by 4")
@@ -82,8 +78,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         )
         await pilot.press("u")
         await asked(pilot, "put back 5 messages that were deleted")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back 5,")
+        await say_yes(pilot, "put back 5,")
         # The first change says what counts now, and can be made again.
         screen = await _journal(pilot, 5)
         await says(pilot, "undo of 4")
@@ -100,8 +95,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await asked(pilot, "remove 1 message that was sent")
         await asked(pilot, "later")
         assert pilot.app.screen.query_one(".dialog").has_class("-danger")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("removed 1,")
+        await say_yes(pilot, "removed 1,")
 
 
 async def test_what_has_changed_since_is_said_before_it_is_undone(
@@ -111,8 +105,7 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "plus")
         await fill(pilot, seconds="10m")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("hidden 5,")
+        await say_yes(pilot, "hidden 5,")
         first, second, *_ = orders.ids("orders")
         orders.queues.delete_message("orders", first)
         orders.queues.change_message_visibility("orders", second, 0)
@@ -129,8 +122,7 @@ async def test_what_could_not_be_undone_is_counted(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "plus")
         await fill(pilot, seconds="10m")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("hidden 5,")
+        await say_yes(pilot, "hidden 5,")
         orders.queues.delete_message("orders", orders.ids("orders")[0])
         screen = await _journal(pilot, 1)
         await says(pilot, "undo applies to 4 of 5; 1 has changed since")
@@ -219,8 +211,7 @@ async def test_a_redo_whose_changes_have_expired_is_named(orders: Orders) -> Non
         await says(pilot, "undo applies to 5, all as the change left them")
         await pilot.press("u")
         await asked(pilot, "put back what change 3 did")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("put back 5,")
+        await say_yes(pilot, "put back 5,")
         assert orders.depth("orders") == 5
         await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
 
@@ -252,8 +243,7 @@ async def test_redo_on_an_undo_makes_the_original_change_again(orders: Orders) -
         await says(pilot, "U makes change 1 again")
         await pilot.press("U")
         await asked(pilot, "Redo change 1: deleted 5 messages")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("deleted 5,")
+        await say_yes(pilot, "deleted 5,")
         await until(pilot, lambda: len(screen.table.rows) == 3, "the redo is listed")
         await pilot.press("home", "down")
         await says(pilot, "change 1 was made again by 3")

@@ -22,7 +22,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.tui.changing import fill, made, past_of_undo, say_yes
-from tests.tui.driving import press, until, wait_for_screen
+from tests.tui.driving import press, says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,7 @@ async def test_both_kinds_stand_in_one_table_of_one_server(
     redis_url: str, thumbnails: ListQueue, tmp_path: Path
 ) -> None:
     async with watching(redis_url, tmp_path) as pilot:
-        await until(pilot, lambda: "leaking" in text_of(app_of(pilot)), "an expired lease is trouble")
+        await says(pilot, "leaking")
         head, first, second = (line.split() for line in lines_of(table_of(pilot))[:3])
         assert "SERVER" not in head
         assert head[1:3] == ["KIND", "QUEUE"]
@@ -94,7 +94,7 @@ async def test_n_on_a_list_shows_the_namespaces_of_its_server(
         table = table_of(pilot)
         table.place_cursor([row.name for row in table.rows].index(KEY))
         await press(pilot, "n")
-        await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "the namespaces are shown")
+        await says(pilot, "enter switches")
         options = pilot.app.screen.query_one(OptionList)
         assert [str(option.prompt) for option in options.options] == ["rsmq"]
 
@@ -104,9 +104,9 @@ async def test_all_of_a_tab_are_as_many_as_it_has(redis_url: str, thumbnails: Li
     async with watching(redis_url, tmp_path) as pilot:
         await _open(pilot, KEY)
         await press(pilot, "l", "A")
-        await until(pilot, lambda: "all 2 matching" in text_of(app_of(pilot)), "those that are ready are marked")
+        await says(pilot, "all 2 matching")
         await press(pilot, "l", "A")
-        await until(pilot, lambda: "all 4 matching" in text_of(app_of(pilot)), "those in processing are marked")
+        await says(pilot, "all 4 matching")
 
 
 async def test_its_tabs_are_those_of_a_list(redis_url: str, thumbnails: ListQueue, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_its_tabs_are_those_of_a_list(redis_url: str, thumbnails: ListQueu
         await press(pilot, "l")
         await until(pilot, lambda: _ids(pilot) == ["p:0"], "what has expired is found")
         await press(pilot, "enter")
-        await until(pilot, lambda: "job-0" in text_of(app_of(pilot)), "the item opens")
+        await says(pilot, "job-0")
 
 
 async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
@@ -176,8 +176,7 @@ async def test_it_says_what_is_only_for_items_in_processing(
         await _open(pilot, KEY)
         await until(pilot, lambda: len(_ids(pilot)) == 6, "all items are shown")
         await press(pilot, "K")
-        words = "this applies only to items in processing."
-        await until(pilot, lambda: words in text_of(app_of(pilot)), "the dialog says why there is nothing to ack")
+        await says(pilot, "this applies only to items in processing.")
 
 
 async def test_items_move_to_a_queue_of_rsmq(
@@ -222,8 +221,7 @@ async def test_it_tells_who_waits(redis_url: str, thumbnails: ListQueue, tmp_pat
     async with watching(redis_url, tmp_path) as pilot:
         await _open(pilot, KEY)
         await press(pilot, "B")
-        words = "0 consumers blocked on lists"
-        await until(pilot, lambda: words in text_of(app_of(pilot)), "a toast says so")
+        await says(pilot, "0 consumers blocked on lists")
 
 
 async def test_the_screen_of_a_list_shows_who_waits_if_the_server_tells_it(
@@ -241,7 +239,7 @@ async def test_the_screen_of_a_list_shows_who_waits_if_the_server_tells_it(
         while list_server.do(lambda: list_server.engine.blocking.clients) < len(waits):
             await pilot.pause()
         list_server.advance_clock(41)
-        await until(pilot, lambda: "waiting: 3, the first for 41 s" in text_of(app_of(pilot)), "who waits is shown")
+        await says(pilot, "waiting: 3, the first for 41 s")
         with redis.Redis(port=list_server.port) as producer:
             producer.rpush("queue:one", "a", "b", "c", "d")
         await asyncio.gather(*waits)
@@ -255,7 +253,7 @@ async def _open_item(pilot: Pilot[None], steps: int, body: str, items: int = 6) 
     await until(pilot, lambda: len(_ids(pilot)) == items, "all items are shown")
     await press(pilot, *["j"] * steps, "enter")
     screen = await wait_for_screen(pilot, MessageScreen)
-    await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
+    await says(pilot, body)
     return screen
 
 
@@ -292,19 +290,17 @@ async def test_the_item_that_is_shown_whole(
         await until(pilot, lambda: len(_ids(pilot)) == 7, "all items are shown")
         is_processing = steps > 2
         await press(pilot, *["j"] * (steps + is_processing), "enter")
-        await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown")
+        await says(pilot, body)
         await press(pilot, key)
         if values:
             await fill(pilot, **values)
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith(shown)
-        await until(pilot, lambda: facts in text_of(app_of(pilot)), "what it is now is told")
+        await say_yes(pilot, shown)
+        await says(pilot, facts)
         assert isinstance(pilot.app.screen, MessageScreen)
         await press(pilot, "u")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith(f"{past_of_undo(shown)}1,")
+        await say_yes(pilot, f"{past_of_undo(shown)}1,")
         await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
-        await until(pilot, lambda: body in text_of(app_of(pilot)), "it is shown again")
+        await says(pilot, body)
     # It comes back where it is taken next, or among what is in processing as the oldest.
     assert (sorted(thumbnails.peek()), sorted(client.lrange(f"{KEY}:processing", 0, -1))) == before
 

@@ -13,7 +13,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import settled, until
+from tests.tui.driving import says, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
 
@@ -67,7 +67,7 @@ async def test_from_the_overview_to_one_message_and_back(redis_url: str, queues:
 async def test_another_namespace(redis_url: str, queues: Rsmq) -> None:
     async with _opened(redis_url) as pilot:
         await pilot.press("n")
-        await until(pilot, lambda: "│ mail" in text_of(app_of(pilot)), "the namespaces are found")
+        await says(pilot, "│ mail")
         await pilot.press("enter")
         await until(pilot, lambda: names_in(pilot) == ["newsletter"], "the other namespace is shown")
         assert "/0 · mail" in text_of(app_of(pilot))

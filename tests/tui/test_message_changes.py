@@ -21,7 +21,7 @@ from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
 from tests.tui.changing import Orders, ask_change, asked, fill, in_queue, made, past_of_undo, say_yes
-from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until, wait_for_screen
+from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, facts_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
 from tests.tui.scripted_triage import Gate, ScriptedTriage
@@ -38,7 +38,7 @@ async def _open(pilot: Pilot[None], queue: str, messages: int, body: str) -> Mes
     await in_queue(pilot, queue, messages)
     await pilot.press("j", "enter")
     screen = await wait_for_screen(pilot, MessageScreen)
-    await until(pilot, lambda: body in text_of(app_of(pilot)), "its body is shown")
+    await says(pilot, body)
     return screen
 
 
@@ -72,8 +72,7 @@ async def test_a_change_and_back(
         if values or key == "R":
             await fill(pilot, **values)
         await asked(pilot, f"the message {screen.message_id}")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith(shown)
+        await say_yes(pilot, shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
         await until(pilot, lambda: facts_of(pilot).startswith(facts), "what it is now is told")
@@ -82,8 +81,7 @@ async def test_a_change_and_back(
         assert (GONE in text_of(app_of(pilot))) == is_gone
         assert (body in text_of(app_of(pilot))) != is_gone
         await pilot.press("u")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith(past_of_undo(shown))
+        await say_yes(pilot, past_of_undo(shown))
         assert orders.everything() == before
         await until(pilot, lambda: facts_of(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))
@@ -97,8 +95,7 @@ async def test_a_copy_is_edited_and_sent(orders: Orders) -> None:
         await until(pilot, lambda: '{"order": 1}' in text_of(app_of(pilot)), "it has the body as it was sent")
         await pilot.press("delete", "left_square_bracket")
         await fill(pilot)
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("sent 1,")
+        await say_yes(pilot, "sent 1,")
         assert isinstance(pilot.app.screen, MessageScreen)
     assert orders.bodies() == sorted([b'["order": 1}', *(b'{"order": %d}' % number for number in range(5))])
 
@@ -111,15 +108,13 @@ async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is
         before = orders.everything()
         await pilot.press("x")
         await asked(pilot)
-        words = "There is nothing to do: the message was received or changed"
-        await until(pilot, lambda: words in text_of(app_of(pilot)), "there is nothing to do")
+        await says(pilot, "There is nothing to do: the message was received or changed")
         await pilot.press("escape", "r")
         await until(pilot, lambda: facts_of(pilot).startswith("in flight"), "what became of it is shown")
         assert orders.everything() == before
         # Now that it was seen, it is meant.
         await pilot.press("x")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("deleted 1,")
+        await say_yes(pilot, "deleted 1,")
     assert orders.depth("orders") == 4
 
 
@@ -291,7 +286,7 @@ async def test_where_they_may_be_footer_help_and_palette_have_them(
         await press(pilot, "question_mark")
         assert [key.help for key in changes if key.help not in text_of(app_of(pilot))] == []
         await press(pilot, "escape", "colon", *"Delete the message")
-        await until(pilot, lambda: "Commands" in text_of(app_of(pilot)), "the palette has it")
+        await says(pilot, "Commands")
         await pilot.press("enter")
         await wait_for_screen(pilot, ConfirmScreen)
         assert triage.asked[0][0] == Delete(queue="orders")

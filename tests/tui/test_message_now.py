@@ -16,7 +16,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.tui.changing import changing, in_queue, made, say_yes
-from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, settled, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, says, settled, until
 from tests.tui.reading import app_of, facts_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -98,8 +98,7 @@ async def test_a_change_is_for_what_it_is_now(redis_url: str, queues: Rsmq, tmp_
         queues.receive_messages("orders", 3, vt=500)
         await until(pilot, lambda: facts_of(pilot).startswith("in flight"), "it was received")
         await pilot.press("x")
-        await say_yes(pilot)
-        assert (await made(pilot)).startswith("deleted 1,")
+        await say_yes(pilot, "deleted 1,")
 
 
 async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
@@ -134,7 +133,7 @@ async def test_a_body_that_is_not_shown_is_not_copied(source: ScriptedSource, tr
         await until(pilot, lambda: GONE in text_of(app_of(pilot)), "it is gone")
         assert " e edit " not in lines_of(pilot.app.screen.query_one(KeyHints))[0]
         await press(pilot, "y")
-        await until(pilot, lambda: "nothing to copy: this message is no" in text_of(app_of(pilot)), "it says why")
+        await says(pilot, "nothing to copy: this message is no")
 
 
 async def test_what_another_one_puts_back_is_there_again(
@@ -213,7 +212,7 @@ async def test_a_copy_is_of_the_body_that_is_shown(
             client.hset("rsmq:orders:Q", screen.message_id, '{"order": 7}')
         await pilot.press("e")
         await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
-        await until(pilot, lambda: "a copy of the message" in text_of(app_of(pilot)), "it says of what")
+        await says(pilot, "a copy of the message")
         assert _form_body(pilot) == '{"order": 1}'
 
 

@@ -19,7 +19,7 @@ from rsmq_tui.tui.widgets import body_lines
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until
 from tests.tui.reading import app_of, facts_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
@@ -250,7 +250,7 @@ async def test_while_it_is_read_it_says_so_and_can_be_left(source: ScriptedSourc
     async with opened(source) as pilot:
         await play_orders(pilot, source, [b"x"], "enter")
         await pilot.press("enter")
-        await until(pilot, lambda: "reading …" in text_of(app_of(pilot)), "it says that it reads")
+        await says(pilot, "reading …")
         await pilot.press("l", "j", "y", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is left")
         gate.set()

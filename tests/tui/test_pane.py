@@ -188,7 +188,7 @@ async def test_the_overview_shows_the_charts_and_first_messages_of_the_queue_und
         # Without a server, what was read last stays, dimmed and with its time.
         source.peek_error = "connection refused"
         source.play_failure(Failure("refused", "connection refused", "is it running?"))
-        await until(pilot, lambda: "of 91,074 messages as of" in text_of(app_of(pilot)), "it says as of when")
+        await says(pilot, "of 91,074 messages as of")
         assert '{"type": "refund"' in shown_in(pilot)
         assert pilot.app.screen.query_one("#first").styles.opacity < 1
         # Enter opens the queue, as without the pane.
@@ -232,7 +232,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         await pilot.pause()
         assert len(source.requests) == asked + 1
         source.hold.set()
-        await until(pilot, lambda: "a body of q063" in text_of(app_of(pilot)), "the last queue is shown")
+        await says(pilot, "a body of q063")
         assert [request.queue for request in source.requests[asked:]] == ["q061", "q063"]
         # Leaving the screen ends what is under way.
         source.hold = asyncio.Event()
@@ -243,7 +243,7 @@ async def test_no_move_is_waited_for_and_the_last_one_wins(
         await until(pilot, lambda: not pane.is_waiting, "nothing is read")
         source.hold.set()
         await press(pilot, "escape")
-        await until(pilot, lambda: "a body of q064" in text_of(app_of(pilot)), "it is read again")
+        await says(pilot, "a body of q064")
 
 
 async def test_a_queue_shows_the_body_of_the_message_under_the_cursor(source: ScriptedSource) -> None:

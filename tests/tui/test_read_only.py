@@ -19,7 +19,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.triage.keyspace import kept
 from tests.tui.changing import ask_change, changing, on_queue
-from tests.tui.driving import opened, play, press, until
+from tests.tui.driving import opened, play, press, says, until
 from tests.tui.reading import app_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -225,7 +225,7 @@ async def test_an_export_only_reads(
         await pilot.press("E")
         await until(pilot, lambda: pilot.app.screen.query("#file"), "the form opens")
         await pilot.press("enter")
-        await until(pilot, lambda: "exported 40 messages" in text_of(app_of(pilot)), "it is done")
+        await says(pilot, "exported 40 messages")
     assert len((tmp_path / "orders.jsonl").read_text().splitlines()) == 40
     assert kept(client) == before
 

@@ -28,7 +28,7 @@ from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import play_rows, press, resized, settled, until, wait_for_screen
+from tests.tui.driving import play_rows, press, resized, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, notes_of, text_of
 from tests.tui.scripted import FakeClock, ScriptedSource, row_of
 from tests.tui.scripted_triage import ScriptedTriage
@@ -161,7 +161,7 @@ async def test_it_stops_at_the_end(tape: Tape) -> None:
         await at(pilot, "12:09:55")
         await until(pilot, lambda: "‖ paused" in banner(pilot), "it has stopped")
         await press(pilot, "p")
-        await until(pilot, lambda: "this is the end of the recorded history" in text_of(app_of(pilot)), "it says why")
+        await says(pilot, "this is the end of the recorded history")
 
 
 async def test_it_steps_from_poll_to_poll(tape: Tape) -> None:
@@ -268,7 +268,7 @@ async def test_what_is_no_moment_is_said_in_the_dialog(tape: Tape, typed: str, w
         await press(pilot, "at")
         await until(pilot, lambda: isinstance(pilot.app.screen.focused, Input), "the field has the keys")
         await press(pilot, *typed, "enter")
-        await until(pilot, lambda: why in text_of(app_of(pilot)), "it is said")
+        await says(pilot, why)
         assert isinstance(pilot.app.screen, FormScreen)
         await press(pilot, "escape")
         await at(pilot, "12:00:00")
@@ -277,9 +277,7 @@ async def test_what_is_no_moment_is_said_in_the_dialog(tape: Tape, typed: str, w
 async def test_two_instants_are_compared(tape: Tape) -> None:
     async with replayed(tape.out, notifications=True) as pilot:
         await press(pilot, "D")
-        await until(
-            pilot, lambda: "no time is marked: m marks one" in text_of(app_of(pilot)), "it says what to do first"
-        )
+        await says(pilot, "no time is marked: m marks one")
         await press(pilot, "m", "full_stop", "full_stop")
         await at(pilot, "12:02:00")
         assert "· marked 12:00:00" in banner(pilot)
@@ -454,7 +452,7 @@ async def test_before_the_first_answer_nothing_is_known(tmp_path: Path) -> None:
 async def test_a_recorded_inventory_is_shown_with_its_age(tape: Tape) -> None:
     async with replayed(tape.out, NOON_MS + 90_000) as pilot:
         await press(pilot, "j", "enter") if names_in(pilot)[0] != "orders" else await press(pilot, "enter")
-        await until(pilot, lambda: "messages as of 12:01:00, 30 s before" in text_of(app_of(pilot)), "it is dated")
+        await says(pilot, "messages as of 12:01:00, 30 s before")
         assert len(names_in(pilot)) > 10
         assert '{"n":3}' in text_of(app_of(pilot))
         await press(pilot, "enter")
@@ -509,18 +507,18 @@ async def test_the_messages_of_an_inventory_are_told_as_of_the_moment_that_is_sh
         await until(pilot, lambda: len(listed_of(pilot)) == 9, "the newer one is shown")
         replay_in(pilot).player.seek(NOON_MS + 30_000)
         await at(pilot, "12:00:30")
-        await until(pilot, lambda: "no messages were recorded here before" in text_of(app_of(pilot)), "there is none")
+        await says(pilot, "no messages were recorded here before")
         assert listed_of(pilot) == []
 
 
 async def test_what_was_found_later_is_searched_for_again_where_time_went_back(inventories: Path) -> None:
     async with replayed(inventories, NOON_MS + 330_000) as pilot:
         await press(pilot, "enter", "slash", *"rc>1", "enter")
-        await until(pilot, lambda: "9 matches" in text_of(app_of(pilot)), "it is found")
+        await says(pilot, "9 matches")
         await until(pilot, lambda: len(listed_of(pilot)) == 9, "it is listed")
         replay_in(pilot).player.seek(NOON_MS + 90_000)
         await at(pilot, "12:01:30")
-        await until(pilot, lambda: "6 matches" in text_of(app_of(pilot)), "it is searched for again")
+        await says(pilot, "6 matches")
         await until(pilot, lambda: len(listed_of(pilot)) == 6, "it is listed")
         assert listed_of(pilot)[2] == ("in flight", "in 30 s", "2m 0s")
         assert "30 s old" in text_of(app_of(pilot))
@@ -529,7 +527,7 @@ async def test_what_was_found_later_is_searched_for_again_where_time_went_back(i
 async def test_without_an_inventory_it_says_so(tape: Tape) -> None:
     async with replayed(tape.out, NOON_MS + 30_000) as pilot:
         await press(pilot, "enter")
-        await until(pilot, lambda: "no messages were recorded here before" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "no messages were recorded here before")
         assert "messages as of" not in text_of(app_of(pilot))
 
 
@@ -538,7 +536,7 @@ async def test_files_that_cannot_be_read_are_told_once(tape: Tape) -> None:
     async with replayed(tape.out, notifications=True) as pilot:
         await press(pilot, "right_square_bracket")
         await at(pilot, "12:00:05")
-        await until(pilot, lambda: "was left out" in text_of(app_of(pilot)), "the file is named")
+        await says(pilot, "was left out")
         assert "· 1 file left out" in banner(pilot)
         for _ in range(3):
             await press(pilot, "right_square_bracket")
@@ -710,4 +708,4 @@ async def test_files_left_out_are_told_in_each_replay(tape: Tape, source: Script
 async def test_how_old_messages_are_is_said_on_a_small_screen_too(tape: Tape) -> None:
     async with replayed(tape.out, NOON_MS + 90_000, size=(80, 24)) as pilot:
         await press(pilot, "enter")
-        await until(pilot, lambda: "messages as of 12:01:00, 30 s before" in text_of(app_of(pilot)), "it is dated")
+        await says(pilot, "messages as of 12:01:00, 30 s before")

@@ -14,7 +14,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.search import ROWS_MAX, Hits, Order, SearchState, search_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
-from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, shown, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, shown, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -203,7 +203,7 @@ class TestSearching:
             await until(pilot, lambda: _listed(pilot) == progress, "how far it is")
             # Polls and keys go on meanwhile.
             source.play(poll_of(source, [queue_of("orders", ready=123)], source.last.at_ms + 1000))
-            await until(pilot, lambda: "all 123" in text_of(app_of(pilot)), "a poll arrives")
+            await says(pilot, "all 123")
             await pilot.press("j", "j")
             assert table_of(pilot).cursor_key == ids[8]
             source.search_gate.release()
@@ -237,7 +237,7 @@ class TestSearching:
             assert "stopped at 40 of 100, 2 s old" in _listed(pilot)
             source.search_gate = None
             await press(pilot, "r")
-            await until(pilot, lambda: "No message matches" in text_of(app_of(pilot)), "all is searched")
+            await says(pilot, "No message matches")
 
     async def test_only_r_searches_again_and_the_line_says_how_old_it_is(self, source: ScriptedSource) -> None:
         async with opened(source, size=SIZE) as pilot:

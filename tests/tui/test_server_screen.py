@@ -16,7 +16,7 @@ from rsmq_tui.protocol.server.status import ServerInfo, ServerStatus, SlowComman
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.server import ServerScreen
 from rsmq_tui.tui.servers import WatchedServer
-from tests.tui.driving import opened, play, poll_again, press_for_screen, resized, settled, until
+from tests.tui.driving import opened, play, poll_again, press_for_screen, resized, says, settled, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -79,7 +79,7 @@ async def test_what_is_odd_about_a_server_is_said_with_what_to_do() -> None:
         assert "latency events may not be read (LATENCY)" in text
         assert "round trip" in text
         await pilot.press("escape")
-        await until(pilot, lambda: "VERDICT" in text_of(app_of(pilot)), "back on the overview")
+        await says(pilot, "VERDICT")
 
 
 async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() -> None:
@@ -151,7 +151,7 @@ async def test_a_server_that_does_not_answer_keeps_its_last_status_and_is_not_as
     async with on_the_server(source) as pilot:
         source.clock.now_s += 10
         source.play_failure(Failure("timeout", "no answer within 5 s", "is it busy?"))
-        await until(pilot, lambda: "stale" in text_of(app_of(pilot)), "the failure is shown")
+        await says(pilot, "stale")
         assert source.asked == 1
         assert "12 clients" in shown(pilot)
         source.problem = "permission denied\x1b[2J"
@@ -165,7 +165,7 @@ async def test_a_server_that_never_answered_is_not_being_read() -> None:
     source = AskedSource()
     async with opened(source, size=(120, 30)) as pilot:
         source.play_failure(Failure("refused", "connection refused", "check that the server is running"))
-        await until(pilot, lambda: "connection refused" in text_of(app_of(pilot)), "the failure is shown")
+        await says(pilot, "connection refused")
         await press_for_screen(pilot, "i", ServerScreen)
         await until(pilot, lambda: "Try: check that the server is running." in shown(pilot), "it says what to try")
         assert "connection refused." in shown(pilot)

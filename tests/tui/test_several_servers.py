@@ -21,7 +21,7 @@ from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.changing import made, say_yes
-from tests.tui.driving import press, settled, until
+from tests.tui.driving import press, says, settled, until
 from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
@@ -105,7 +105,7 @@ async def test_a_queue_is_opened_and_followed_where_it_is() -> None:
     async with servers.opened() as pilot:
         await _on(pilot, "test", "orders")
         await press(pilot, "enter")
-        await until(pilot, lambda: "from test" in text_of(app_of(pilot)), "its messages are shown")
+        await says(pilot, "from test")
         screen = pilot.app.screen
         assert isinstance(screen, QueueScreen)
         assert "redis://test:6379/0" in text_of(app_of(pilot))
@@ -124,7 +124,7 @@ async def test_a_change_is_made_where_the_queue_is_and_bears_the_servers_colour(
         await _on(pilot, "prod", "orders")
         await press(pilot, "u")
         await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen), "it asks")
-        await until(pilot, lambda: "redis://prod:6379/0" in text_of(app_of(pilot)), "it names the server")
+        await says(pilot, "redis://prod:6379/0")
         border = pilot.app.screen.query_one(".dialog").styles.border_top
         assert border[1].hex.lower() == RED
         await press(pilot, "escape")
@@ -136,7 +136,7 @@ async def test_what_may_only_be_looked_at_is_not_changed() -> None:
     async with servers.opened() as pilot:
         await _on(pilot, "look", "seen")
         await press(pilot, "P")
-        await until(pilot, lambda: "read-only" in text_of(app_of(pilot)), "it says why")
+        await says(pilot, "read-only")
         assert not isinstance(pilot.app.screen, ConfirmScreen)
         await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is opened")
@@ -151,7 +151,7 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
     async with servers.opened() as pilot:
         servers.sources["prod"].play_failure(DOWN)
         servers.play("test", [queue_of("orders", ready=72)])
-        await until(pilot, lambda: "prod is stale (the connection was refused)" in text_of(app_of(pilot)), "it says so")
+        await says(pilot, "prod is stale (the connection was refused)")
         lines = text_of(app_of(pilot)).splitlines()
         (row,) = [line for line in lines if " prod " in line and " orders " in line and "stale" in line]
         # What was last known of it, and how old that is.
@@ -174,7 +174,7 @@ async def test_a_server_that_does_not_answer_is_marked_and_the_others_go_on() ->
         assert lines_of(table)[1].rstrip().endswith(" stale 3 s")
         assert "◌ stale 3 s" in text_of(app_of(pilot))
         servers.play("test", [queue_of("orders", ready=73)])
-        await until(pilot, lambda: "73" in text_of(app_of(pilot)), "the other is followed")
+        await says(pilot, "73")
         header = text_of(app_of(pilot)).splitlines()[0]
         # Of the third, no poll has failed, but its numbers are as old.
         assert "✗ prod" in header
@@ -268,7 +268,7 @@ async def test_another_namespace_is_that_of_the_server_under_the_cursor() -> Non
     async with servers.opened() as pilot:
         await _on(pilot, "test", "mail")
         await press(pilot, "n")
-        await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "they are found")
+        await says(pilot, "enter switches")
         await press(pilot, "enter")
         assert [source.switched for source in servers.sources.values()] == [[], ["mail"], []]
 
@@ -280,7 +280,7 @@ async def test_on_a_queues_screen_it_is_that_of_its_server() -> None:
         await _on(pilot, "test", "mail")
         for opening in ("enter", "F"):
             await press(pilot, opening, "n")
-            await until(pilot, lambda: "enter switches" in text_of(app_of(pilot)), "they are found")
+            await says(pilot, "enter switches")
             await press(pilot, "enter")
         assert [source.switched for source in servers.sources.values()] == [[], ["mail", "mail"], []]
 
@@ -290,7 +290,7 @@ async def test_without_a_queue_under_the_cursor_nobody_knows_which_server_is_mea
     servers = _Servers()
     async with servers.opened() as pilot:
         await press(pilot, "slash", *"zzz", "enter", key)
-        await until(pilot, lambda: "select a queue first" in text_of(app_of(pilot)), "it says so")
+        await says(pilot, "select a queue first")
         assert [triage.asked for triage in servers.triages.values()] == [[], [], []]
         assert len(pilot.app.screen_stack) == 1
 
@@ -303,7 +303,7 @@ async def test_rows_keep_their_places_while_the_cursor_moves() -> None:
         assert [place for place, _ in before] == ["look", "prod", "test", "test"]
         await press(pilot, "j")
         servers.play("prod", [queue_of("orders", ready=99)])
-        await until(pilot, lambda: "99" in text_of(app_of(pilot)), "there is news")
+        await says(pilot, "99")
         assert _rows(pilot) == before
 
 
@@ -362,10 +362,10 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
         app.animation_level = "none"
         async with app.run_test(size=(140, 36), notifications=True) as pilot:
             await until(pilot, lambda: len(table_of(pilot).keys) == 2, "both are there")
-            await until(pilot, lambda: "gone is stale" in text_of(app_of(pilot)), "the third is told of")
+            await says(pilot, "gone is stale")
             await _on(pilot, "other", "orders")
             await press(pilot, "enter")
-            await until(pilot, lambda: "5 messages" in text_of(app_of(pilot)), "its screen is there")
+            await says(pilot, "5 messages")
             await press(pilot, "asterisk", "x")
             await say_yes(pilot)
             await made(pilot)

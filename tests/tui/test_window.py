@@ -14,7 +14,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import opened, play_rows, press, settled, until
+from tests.tui.driving import opened, play_rows, press, says, settled, until
 from tests.tui.reading import app_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
 
@@ -49,7 +49,7 @@ async def test_the_hour_has_its_peak_and_its_gap(source: ScriptedSource) -> None
         ten_min = re.findall(r"\d\d:\d\d", _chart(pilot, "depth"))
 
         await press(pilot, "z")
-        await until(pilot, lambda: "charts show the last 60 min" in text_of(app_of(pilot)), "it says so")
+        await says(pilot, "charts show the last 60 min")
         hour = _chart(pilot, "depth")
         assert hour.startswith("Messages, 60 min\n")
         assert "Messages a second, 60 min" in _chart(pilot, "rates")
@@ -109,7 +109,7 @@ async def test_a_choice_that_cannot_be_kept_is_said(source: ScriptedSource, tmp_
     async with opened(source, choices=tmp_path / "file" / "dashboard.json", notifications=True) as pilot:
         await play_rows(pilot, {"orders": row_of(depth=20)})
         await pilot.press("z")
-        await until(pilot, lambda: "your choices cannot be kept" in text_of(app_of(pilot)), "it is said")
+        await says(pilot, "your choices cannot be kept")
         assert any(note.message.endswith("they last until you quit") for note in notes_of(pilot.app))
         assert "Messages a second, 60 min" in _chart(pilot, "throughput")
 
