@@ -239,7 +239,7 @@ _EVERYTHING = parse_filter("")
 class InventoryTaker:
     """Takes inventories of the queues of one place; with ``bodies``, bodies are recorded too.
 
-    ``problem`` is why the last one is incomplete, if it is. ``clock`` is a monotonic clock in seconds.
+    ``problem`` is why the last one is incomplete, if it is.
     """
 
     def __init__(
@@ -250,7 +250,6 @@ class InventoryTaker:
         *,
         bodies: bool = False,
         messages_max: int = MESSAGES_MAX,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.problem: str | None = None
         self._reader = reader
@@ -258,7 +257,6 @@ class InventoryTaker:
         self._recorder = recorder
         self._bodies = bodies
         self._messages_max = messages_max
-        self._clock = clock
 
     async def take(self, queues: Sequence[str]) -> None:
         """Take an inventory of each of these queues in turn; a queue that cannot be read does not stop the others."""
@@ -274,7 +272,7 @@ class InventoryTaker:
         begun_ms: int | None = None
         at_ms, scanned = 0, 0
         async with aclosing(search(self._reader, queue, _EVERYTHING, bodies=self._bodies)) as coming:
-            asked_s = self._clock()
+            asked_s = time.monotonic()
             async for found in coming:
                 at_ms, scanned = found.at_ms, found.scanned
                 begun_ms = at_ms if begun_ms is None else begun_ms
@@ -283,10 +281,10 @@ class InventoryTaker:
                 if scanned >= self._messages_max:
                     return
                 # Pause as long as the last read took, to limit the load on the server, and let the disk catch up.
-                await asyncio.sleep(min(1.0, self._clock() - asked_s))
+                await asyncio.sleep(min(1.0, time.monotonic() - asked_s))
                 while not self._recorder.has_room:  # noqa: ASYNC110 - a thread makes room
                     await asyncio.sleep(_ROOM_S)
-                asked_s = self._clock()
+                asked_s = time.monotonic()
         if begun_ms is not None:
             self._recorder.end_inventory(self._place, queue, at_ms=at_ms, inventory_ms=begun_ms)
 
@@ -304,24 +302,15 @@ class RecordedPlace:
     """A place that is recorded; ``snapshot`` is its last poll.
 
     ``messages`` is a separate reader for inventories, so that polls do not wait for them. It is None if none are taken,
-    as for lists, whose items have no ids by which inventories could be compared. ``clock`` is the poller's monotonic
-    clock, in seconds.
+    as for lists, whose items have no ids by which inventories could be compared.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        poller: Polling,
-        messages: RsmqReader | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, place: Place, poller: Polling, messages: RsmqReader | None) -> None:
         self.place = place
         self.snapshot: Snapshot | None = None
         self.inventory: InventoryTaker | None = None
         self._poller = poller
         self._messages = messages
-        self._clock = clock
 
     @property
     def failure(self) -> str | None:
@@ -345,24 +334,24 @@ class RecordedPlace:
 
     async def _poll(self, recorder: Recorder, every_s: float) -> None:
         while True:
-            begun_s = self._clock()
+            begun_s = time.monotonic()
             snapshot = await self._poller.poll()
             self.snapshot = snapshot
             recorder.add(snapshot, self.place.profile, self._poller.thresholds)
             retry_at_s = snapshot.connection.retry_at_s
             due_s = begun_s + every_s if retry_at_s is None else retry_at_s
-            await asyncio.sleep(max(0.0, due_s - self._clock()))
+            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
 
     async def _take_inventories(self, inventory: InventoryTaker, every_s: float) -> None:
         while True:
-            begun_s = self._clock()
+            begun_s = time.monotonic()
             snapshot = self.snapshot
             if snapshot is None or snapshot.connection.failure is not None:
                 # No poll has succeeded yet.
                 await asyncio.sleep(min(every_s, 0.1))
                 continue
             await inventory.take([queue.name for queue in snapshot.queues])
-            await asyncio.sleep(max(0.0, begun_s + every_s - self._clock()))
+            await asyncio.sleep(max(0.0, begun_s + every_s - time.monotonic()))
 
 
 async def record(watched: Sequence[RecordedPlace], recorder: Recorder, pace: Pace, stop: asyncio.Event) -> None:

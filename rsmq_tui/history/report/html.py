@@ -22,7 +22,7 @@ from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section, server_name, shown, worst_first
 from rsmq_tui.history.report.slo import Server
 from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
-from rsmq_tui.monitor.text import clock, count, duration, plural
+from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural
 
 WIDE, CARD = 960, 470
 """Widths of pictures: of the page, and of half of it."""
@@ -460,7 +460,7 @@ def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
 
 def _mark(verdict: str, at: tuple[int, int], span: TimeRange) -> Mark:
     from_ms, to_ms = max(at[0], span.from_ms), min(max(at), span.to_ms)
-    label = f"{words.verdict_words(verdict)} {words.moment(from_ms)}, {duration(max(0, to_ms - from_ms))}"
+    label = f"{words.verdict_words(verdict)} {date_clock(from_ms)}, {duration(max(0, to_ms - from_ms))}"
     return Mark(from_ms, to_ms, label, f"v-{words.kind(verdict)}", words.letter(verdict))
 
 

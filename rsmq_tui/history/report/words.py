@@ -55,18 +55,13 @@ def verdict_words(verdict: str) -> str:
     return f"{letter(verdict)} {printable(verdict, 40)}"
 
 
-def moment(at_ms: int | None) -> str:
-    """Format the moment of an incident or a message: 2031-05-17 21:50:07."""
-    return date_clock(at_ms)
-
-
 def minute(at_ms: int | None) -> str:
     """Format a moment of a range, a chart or a forecast, which is not known to the second: 2031-05-17 21:50."""
     words = date_clock(at_ms)
     return words[:16] if len(words) == 19 else words
 
 
-def when(report: Report, at_ms: int | None, form: Callable[[int | None], str] = moment) -> str:
+def when(report: Report, at_ms: int | None, form: Callable[[int | None], str] = date_clock) -> str:
     """Format a moment for a table: without the year if that of the range is the only one."""
     words = form(at_ms)
     years = {minute(end_ms)[:4] for end_ms in report.span} | {words[:4]}
@@ -208,7 +203,7 @@ def recreated(report: Report) -> list[str]:
 
     def sentence(one: Recreated) -> str:
         held = f"the one before held {plural(one.messages, 'message')} at its last poll"
-        return f"{NAME}{report.name(one.ref)}{END} was created again at {moment(one.at_ms)}; {held}."
+        return f"{NAME}{report.name(one.ref)}{END} was created again at {date_clock(one.at_ms)}; {held}."
 
     return _first(report.recreated, sentence)
 
@@ -222,8 +217,8 @@ def _first(found: Sequence[T], sentence: Callable[[T], str]) -> list[str]:
 def _restart_sentence(restart: Restart) -> str:
     who = f"{NAME}{server_name(restart.server)}{END}"
     if not restart.is_restart:
-        return f"Another server took over for {who} at {moment(restart.at_ms)}."
-    was = f"{who} was restarted at {moment(restart.at_ms)}."
+        return f"Another server took over for {who} at {date_clock(restart.at_ms)}."
+    was = f"{who} was restarted at {date_clock(restart.at_ms)}."
     if not restart.queues:
         return was
     were = "was" if restart.queues == 1 else "were"
@@ -260,15 +255,15 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     if is_early and incident.ended != "over":
         return f"{who} {was} when the range began, for at least {lasted} of it; after that {after}."
     if is_early:
-        return f"{who} {was} when the range began, for {lasted} of it, until {moment(incident.end_ms)}."
+        return f"{who} {was} when the range began, for {lasted} of it, until {date_clock(incident.end_ms)}."
     if is_late:
-        return f"{who} {was} from {moment(incident.start_ms)} to the end of the range, for {lasted}."
+        return f"{who} {was} from {date_clock(incident.start_ms)} to the end of the range, for {lasted}."
     if incident.ended == "over":
-        until = f"for {lasted}, from {moment(incident.start_ms)} to {moment(incident.end_ms)}"
+        until = f"for {lasted}, from {date_clock(incident.start_ms)} to {date_clock(incident.end_ms)}"
     elif incident.ended == OPEN:
-        until = f"since {moment(incident.start_ms)}, and {still} at the end of the history, {lasted} later"
+        until = f"since {date_clock(incident.start_ms)}, and {still} at the end of the history, {lasted} later"
     else:
-        until = f"from {moment(incident.start_ms)} for at least {lasted}; after that {after}"
+        until = f"from {date_clock(incident.start_ms)} for at least {lasted}; after that {after}"
     why = f"{', the longest time' if times > 1 else ''}: {_sentence(incident.cause)}" if incident.cause else "."
     parts = [f"{who} {was} {until}{why}"]
     if incident.peak_depth is not None and incident.queue is not None:
@@ -381,7 +376,7 @@ def uses(report: Report) -> list[str]:
         if not found:
             continue
         uses = [
-            f"{moment(use.incident.start_ms)} ({printable(use.incident.worst, 40)} for {duration(use.bad_ms)}, "
+            f"{date_clock(use.incident.start_ms)} ({printable(use.incident.worst, 40)} for {duration(use.bad_ms)}, "
             f"{100 * use.share:,.0f} %)"
             for use in found
         ]

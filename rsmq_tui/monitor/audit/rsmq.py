@@ -338,17 +338,16 @@ async def audit(
     reader: RsmqReader,
     queues: Sequence[str] | None = None,
     *,
-    settling_s: float | None = None,
     limit: int | None = None,
     seconds: float | None = None,
 ) -> AsyncGenerator[AuditProgress, None]:
     """Audit these queues, or every queue of the namespace, including those that are missing from the index.
 
     Raises ``PeekError`` if the server cannot be read, or one of ``queues`` does not exist. Close it with ``aclose``
-    when leaving early. Messages that are sent, received or deleted meanwhile are not findings: ``settling_s`` is as in
-    ``audit_messages``. The audit ends after ``limit`` queues or ``seconds``; ``unseen`` then says so.
+    when leaving early. Messages that are sent, received or deleted meanwhile are not findings. The audit ends after
+    ``limit`` queues or ``seconds``; ``unseen`` then says so.
     """
-    work = _Audit(reader, settling_s, limit)
+    work = _Audit(reader, limit)
     with in_words():
         async with aclosing(work.of(queues) if queues is not None else work.of_all()) as steps:
             async for step in steps:
@@ -376,7 +375,6 @@ class _Audit:
     """A running audit; ``AuditProgress`` describes its counters."""
 
     reader: RsmqReader
-    settling_s: float | None
     limit: int | None = None
     is_cut: bool = False
     listed: int = 0
@@ -485,7 +483,7 @@ class _Audit:
             (audit_fields, "bodies and counters without messages were not searched for"),
         ):
             try:
-                async with aclosing(walk(self.reader, queue, self.settling_s)) as parts:
+                async with aclosing(walk(self.reader, queue)) as parts:
                     async for part in parts:
                         self.examined += part.examined
                         self.young += part.young

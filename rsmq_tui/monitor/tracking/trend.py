@@ -465,8 +465,8 @@ class Trend:
                 found.append(Sums(at_ms - at, sent - one, received - other, at <= at_ms - span_ms))
         return found
 
-    def returns(self, name: str, span_ms: int = BUCKETS_MS) -> Returns | None:
-        """Return how many messages of an RSMQ queue came back in about the last ``span_ms``; None if it is not known.
+    def returns(self, name: str) -> Returns | None:
+        """Return how many messages of an RSMQ queue came back in about the last ``BUCKETS_MS``; None if unknown.
 
         What is ready, and was not ready before, was sent or came back. A delayed message that becomes due looks the
         same, and all that were hidden at the beginning may be such, so that the number is a lower bound. It counts
@@ -476,7 +476,7 @@ class Trend:
         if series is None or not self.times_ms:
             return None
         last_ms = self.times_ms[-1]
-        from_ms = max((last_ms - span_ms, *(series.changed_ms or ())))
+        from_ms = max((last_ms - BUCKETS_MS, *(series.changed_ms or ())))
         samples = series.between(from_ms - 1, last_ms + 1)
         if not samples:
             return None
