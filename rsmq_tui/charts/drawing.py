@@ -39,7 +39,7 @@ _UNKNOWN_AMOUNT = "–"
 
 
 def bar_rows(rows: Sequence[tuple[str, float]], *, width: int, palette: Palette) -> Text:
-    """Draw one line for each (label, amount): label, right-aligned amount, bar, in at most `width` cells.
+    """Draw one line for each (label, amount): label, right-aligned amount, bar, in at most ``width`` cells.
 
     Bars are relative to the largest amount, and anything above zero gets at least a sliver. Amounts that are not finite
     are unknown and shown as "–". If ``width`` is small, the bar is dropped first, then the amounts become short (38k),
@@ -103,7 +103,7 @@ _HIGH = 1.5
 
 
 def spark_runs(values: Sequence[float | None], width: int) -> list[tuple[str, bool]]:
-    """Draw `values`, oldest first, in exactly `width` cells, as runs of (text, whether its values are high).
+    """Draw ``values``, oldest first, in exactly ``width`` cells, as runs of (text, whether its values are high).
 
     The newest value is at the right. The floor is zero, whatever the values; more values than cells are joined by their
     maximum, fewer leave the left blank. Unknown values (None, NaN, infinity) are blank, negative ones are drawn as
@@ -122,9 +122,9 @@ def spark_runs(values: Sequence[float | None], width: int) -> list[tuple[str, bo
 def fold_latest(
     times_ms: Sequence[int], values: Sequence[float | None], *, end_ms: int, cell_ms: int, cells: int
 ) -> list[float | None]:
-    """Return the largest known value of each of the last `cells` spans of `cell_ms`, oldest first; None if unknown.
+    """Return the largest known value of each of the last ``cells`` spans of ``cell_ms``, oldest first; None if unknown.
 
-    `times_ms`, ascending, says when each value was; the last span ends with `end_ms`.
+    ``times_ms``, ascending, says when each value was; the last span ends with ``end_ms``.
     """
     folded: list[float | None] = [None] * cells
     for at_ms, value in zip(reversed(times_ms), reversed(values), strict=True):
@@ -177,7 +177,7 @@ def _mark(level: float, top: float) -> str:
 
 
 def sparklines(series: Sequence[Series], *, width: int, start_ms: int, end_ms: int) -> list[str]:
-    """Draw each series in exactly `width` cells, all over the same time and to the same scale.
+    """Draw each series in exactly ``width`` cells, all over the same time and to the same scale.
 
     A cell shows the largest value of its time. Unknown values and missing samples are blank.
     """
@@ -205,9 +205,8 @@ _ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 class Stroke(NamedTuple):
     """A line to draw.
 
-    Attributes:
-        mark: BRAILLE, or one character that fills its cell.
-        runs: the dots to connect, as (across from the left, up from the bottom); runs are not connected to each other.
+    ``mark`` is BRAILLE, or one character that fills its cell. ``runs`` are the dots to connect, as (across from the
+    left, up from the bottom); runs are not connected to each other.
     """
 
     mark: str
@@ -215,10 +214,10 @@ class Stroke(NamedTuple):
 
 
 def draw_strokes(strokes: Sequence[Stroke], width: int, height: int) -> list[list[tuple[str, int | None]]]:
-    """Draw strokes on `width` x `height` cells; earlier strokes lie on top.
+    """Draw strokes on ``width`` x ``height`` cells; earlier strokes lie on top.
 
-    Returns `height` rows, top first, each as pieces of (text, index of its stroke or None for background) that together
-    have `width` cells.
+    Returns ``height`` rows, top first, each as pieces of (text, index of its stroke or None for background) that have
+    ``width`` cells together.
     """
     import plotext  # noqa: PLC0415 - it takes 0.16 s, which starting the program must not wait for
 
@@ -273,7 +272,7 @@ _LEAST_LABEL = 4
 
 
 def choose_marks(count: int, palette: Palette) -> list[str]:
-    """Choose a mark for each of `count` series so that no two have both the same mark and the same colour.
+    """Choose a mark for each of ``count`` series so that no two have both the same mark and the same colour.
 
     The first series of a colour is braille, in ASCII palettes every series has a mark of its own.
     """
@@ -290,7 +289,7 @@ def choose_marks(count: int, palette: Palette) -> list[str]:
 
 
 def append_legend(text: Text, labels: Sequence[str], marks: Sequence[str], width: int, palette: Palette) -> None:
-    """Append a sample and the label of each series to `text`, in at most `width` cells.
+    """Append a sample and the label of each series to ``text``, in at most ``width`` cells.
 
     Long labels are cut to equal shares; series that do not fit are counted at the end ("+2").
     """
@@ -305,7 +304,7 @@ def append_legend(text: Text, labels: Sequence[str], marks: Sequence[str], width
 
 
 def _share(labels: Sequence[str], room: int) -> list[str]:
-    """Fit labels into `room` cells together: the short ones whole, the others in equal parts of what is left."""
+    """Fit labels into ``room`` cells together: the short ones whole, the others in equal parts of what is left."""
     fitted = [fit_label(label, room) for label in labels]
     left = room
     for done, index in enumerate(sorted(range(len(fitted)), key=lambda index: cell_len(fitted[index]))):
@@ -333,10 +332,10 @@ def line_chart(
     unit: str = "",
     zone: tzinfo | None = UTC,
 ) -> Text:
-    """Draw series over the same time as lines, in exactly `height` lines of at most `width` cells.
+    """Draw series over the same time as lines, in exactly ``height`` lines of at most ``width`` cells.
 
-    Times are epoch milliseconds, labelled in `zone`, None for that of the system. The y axis begins at zero, where
-    negative values are drawn too, and has `unit` above it. Unknown values and missing samples are gaps. The first
+    Times are epoch milliseconds, labelled in ``zone``, None for that of the system. The y axis begins at zero, where
+    negative values are drawn too, and has ``unit`` above it. Unknown values and missing samples are gaps. The first
     series lies on top. A series that shares its colour with an earlier one, or has none, is drawn with a mark of its
     own. Below 24 x 5 all lines are blank.
     """

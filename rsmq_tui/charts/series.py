@@ -16,7 +16,7 @@ LARGEST = sys.float_info.max
 
 
 def known(value: float | None) -> float | None:
-    """Return `value` as a finite float, or None for anything a chart must show as unknown.
+    """Return ``value`` as a finite float, or None for anything a chart must show as unknown.
 
     Unknown are None, NaN, the infinities, and integers too large for a float.
     """
@@ -32,9 +32,8 @@ _NEAR = 4
 class Series(NamedTuple):
     """One line of a chart.
 
-    Attributes:
-        label: its name in the legend; untrusted text is fine.
-        points: (epoch ms, value) pairs, best in order of time; a value of None, NaN or infinity is unknown.
+    ``label`` is its name in the legend; untrusted text is fine. ``points`` are (epoch ms, value) pairs, best in order
+    of time; a value of None, NaN or infinity is unknown.
     """
 
     label: str
@@ -54,22 +53,17 @@ class ChartSpan(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Points with no gap between them.
-
-    Attributes:
-        times_ms: epoch ms, ascending, at least one.
-        values: one finite value for each time.
-    """
+    """Points with no gap between them: at least one time, ascending, and a finite value for each."""
 
     times_ms: list[int]
     values: list[float]
 
 
 def split_runs(series: Series, span: ChartSpan, resolution_ms: float) -> list[Run]:
-    """Split the points inside `span` into runs without a gap, oldest first.
+    """Split the points inside ``span`` into runs without a gap, oldest first.
 
     A gap is an unknown value, or a hole: no sample for three times as long as is usual there, if it spans more than two
-    distances of `resolution_ms`, the time one column stands for.
+    distances of ``resolution_ms``, the time one column stands for.
     """
     points = sorted(series.points, key=itemgetter(0))
     times_ms = [at_ms for at_ms, _ in points]
@@ -111,7 +105,7 @@ def _middle(steps: list[int]) -> int:
 def reduce_run(run: Run, span: ChartSpan, columns: int) -> Iterator[tuple[int, float]]:
     """Yield at most the lowest and the highest value of each column, in the order they came, as (column, value).
 
-    The first of `columns` begins where `span` does, the last ends with it. Peaks survive any number of points.
+    The first of ``columns`` begins where ``span`` does, the last ends with it. Peaks survive any number of points.
     """
     index = 0
     while index < len(run.values):
@@ -165,7 +159,7 @@ _SMALLEST = 1e-9
 
 
 def tick_label(value: float) -> str:
-    """Write `value` short: 0, 0.25, 850, 1.2k, 38k, 4.1M, 1E.
+    """Write ``value`` short: 0, 0.25, 850, 1.2k, 38k, 4.1M, 1E.
 
     Prefixes are SI. Two significant digits are always kept: a tick is exact, any other number is rounded. What is not
     finite is "–".
@@ -187,9 +181,9 @@ def tick_label(value: float) -> str:
 
 
 def value_ticks(largest: float, most_steps: int, *, whole: bool = False) -> list[float]:
-    """Choose the ticks of an axis from zero that holds `largest`: at least two, the last one is the axis' end.
+    """Choose the ticks of an axis from zero that holds ``largest``: at least two, the last one is the axis' end.
 
-    `most_steps` bounds the distances between ticks (1 to 5 make sense). `whole` asks for ticks at integers.
+    ``most_steps`` bounds the distances between ticks (1 to 5 make sense). ``whole`` asks for ticks at integers.
     """
     if largest < _SMALLEST:
         return [0.0, 1.0]
@@ -210,7 +204,7 @@ def _round_up(value: float, mantissas: tuple[float, ...]) -> float:
 
 
 def time_ticks(start_ms: int, end_ms: int, width: int, zone: tzinfo | None = UTC) -> list[tuple[int, str]]:
-    """Choose round times between two epoch times, as (epoch ms, label), for an axis of `width` cells.
+    """Choose round times between two epoch times, as (epoch ms, label), for an axis of ``width`` cells.
 
     Three to six where they fit, fewer on a narrow axis or over less than three seconds. Labels are HH:MM; HH:MM:SS when
     they are less than a minute apart; MM-DD when they are days apart; "" for a day no calendar has. Times are those of
@@ -289,12 +283,10 @@ def _time_label(clock_s: int, step_s: int) -> str:
 class Palette(NamedTuple):
     """Colours of a chart, and the marks of its lines.
 
-    Colours are what Rich parses ("#rrggbb", "red"); "" and "default" both mean the terminal's own colour.
-
-    Attributes:
-        series: one colour per series, reused from the start when there are more series; may be empty.
-        muted: axes, their numbers and times, and remarks.
-        ascii: lines are drawn with ASCII marks, for terminals without braille. Other characters are left to the output.
+    Colours are what Rich parses ("#rrggbb", "red"); "" and "default" both mean the terminal's own colour. ``series`` is
+    one colour for each series, reused from the start when there are more; it may be empty. ``muted`` is that of axes,
+    their numbers and times, and remarks. With ``ascii``, lines are drawn with ASCII marks, for terminals without
+    braille; other characters are left to the output.
     """
 
     series: tuple[str, ...]
@@ -302,12 +294,12 @@ class Palette(NamedTuple):
     ascii: bool = False
 
     def series_style(self, index: int) -> str:
-        """Return the style of the series at `index` (from 0), "" when it has no colour."""
+        """Return the style of the series at ``index`` (from 0), "" when it has no colour."""
         return plain_or(self.series[index % len(self.series)]) if self.series else ""
 
 
 def plain_or(colour: str) -> str:
-    """Return `colour`, or "" for the names of no colour.
+    """Return ``colour``, or "" for the names of no colour.
 
     A span styled "default" is drawn black on black by Textual's ANSI themes; an unstyled one is not.
     """
@@ -319,7 +311,7 @@ _CHARACTERS_PER_CELL = 4
 
 
 def fit_label(text: str, width: int) -> str:
-    """Return `text` without anything that controls a terminal, in at most `width` cells.
+    """Return ``text`` without anything that controls a terminal, in at most ``width`` cells.
 
     Control, format, bidirectional, unassigned and private characters and line separators become "�". A cut shows as a
     final "…". Markup stays text.
