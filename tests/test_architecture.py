@@ -1,4 +1,4 @@
-"""The borders of the house: which package may import which, and what the lower floors never load."""
+"""The contracts of imports: which package may import which, and what the lower layers never load."""
 
 import ast
 import os
@@ -42,7 +42,7 @@ def test_every_import_contract_is_kept() -> None:
 
 
 def test_an_import_that_points_up_breaks_the_contracts(tmp_path: Path) -> None:
-    # A copy of the house in which the protocol reaches for the monitor.
+    # A copy of the package in which the protocol imports the monitor.
     package = tmp_path / "rsmq_tui"
     for source in (ROOT / "rsmq_tui").rglob("*.py"):
         copy = package / source.relative_to(ROOT / "rsmq_tui")
@@ -58,17 +58,17 @@ def test_an_import_that_points_up_breaks_the_contracts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "floors"),
+    ("package", "layers"),
     [("rsmq_tui.protocol", {"protocol"}), ("rsmq_tui.monitor", {"protocol", "monitor"})],
 )
-def test_the_lower_floors_load_nothing_heavy_and_nothing_above_them(package: str, floors: set[str]) -> None:
+def test_the_lower_layers_load_nothing_heavy_and_nothing_above_them(package: str, layers: set[str]) -> None:
     loaded = run(LOADED, package)
     assert loaded.returncode == 0, loaded.stderr
     packages, ours = (set(line.split()) for line in loaded.stdout.splitlines())
 
     assert "redis" in packages
     assert packages.isdisjoint(HEAVY)
-    assert {name.split(".")[1] for name in ours} == floors
+    assert {name.split(".")[1] for name in ours} == layers
 
 
 def test_the_local_time_is_computed_in_one_place() -> None:

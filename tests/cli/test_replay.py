@@ -7,7 +7,7 @@ import pytest
 
 from rsmq_tui.tui.replay.session import ReplaySession
 from tests.cli.conftest import Command
-from tests.history.made import Hand
+from tests.history.made import ClockedWriter
 from tests.history.replayed import NOON_MS, Tape, said
 from tests.hostile.terminal import Terminal
 
@@ -144,7 +144,7 @@ def test_a_folder_that_is_no_history(anywhere: Command, tmp_path: Path) -> None:
 
 
 def test_an_empty_history(anywhere: Command, tmp_path: Path) -> None:
-    Hand(tmp_path, tmp_path).writer.close()
+    ClockedWriter(tmp_path, tmp_path).writer.close()
     done = anywhere("replay", str(tmp_path), terminal=True)
     assert (done.status, done.err) == (2, f"rsmq-tui: {tmp_path} contains nothing to replay yet\n")
 

@@ -131,14 +131,14 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
     queues = Rsmq(client)
     queues.create_queue("orders")
     queues.send_messages("orders", ["1", "2", "3"])
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
     with recording(tmp_path) as recorder:
-        await done(desk, Purge(queue="orders"))
+        await done(service, Purge(queue="orders"))
         await until_async(lambda: recorder.recent)
         queues.send_messages("orders", ["4", "5"])
-        await done(desk, DeleteQueue(queue="orders"))
+        await done(service, DeleteQueue(queue="orders"))
         await until_async(lambda: len(recorder.recent) == 2)
-    await desk.aclose()
+    await service.aclose()
 
     with recording(tmp_path) as recorder:
         until(lambda: len(recorder.recent) == 2)
@@ -156,14 +156,14 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
     queues = Rsmq(client)
     queues.create_queue("orders")
     ids = queues.send_messages("orders", ["1", "2", "3"])
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
-    await done(desk, Move(queue="orders", target="parked", create=True))
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
+    await done(service, Move(queue="orders", target="parked", create=True))
     with recording(tmp_path) as recorder:
         recorder.observe(await live.poll(), live)
-        await desk.run(await desk.preview_undo(1, scope=Named(tuple(ids[:1])))).to_end()
+        await service.run(await service.preview_undo(1, scope=Named(tuple(ids[:1])))).to_end()
         # The undo of a part leaves the queue: somebody else deletes it then.
         assert deletions(tmp_path / "journal.sqlite", await live.poll(), ["parked"]) == {}
-        await undone(desk, 1)
+        await undone(service, 1)
         queues.create_queue("mail")
         snapshot = await live.poll()
         recorder.observe(snapshot, live)
@@ -176,7 +176,7 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
         recorder.observe(await live.poll(), live)
         await until_async(lambda: kinds(recorder).count("deleted") == 2)
         await recorder.aclose()
-    await desk.aclose()
+    await service.aclose()
     assert {event.queue: event.text for event in written(tmp_path) if event.kind == "deleted"} == {
         "parked": "deleted by change 3, which undoes change 1; it held 3 messages at the previous poll",
         "mail": "deleted, with 0 messages at the previous poll",

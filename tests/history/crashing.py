@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rsmq_tui.history.compaction import compact
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
-from tests.history.made import DAY_MS, NOON_MS, Hand
+from tests.history.made import DAY_MS, NOON_MS, ClockedWriter
 from tests.killing import killing_after, stepping, was_killed, work_in_forks
 
 POLLS = 6
@@ -50,15 +50,15 @@ def _work(job: dict[str, Any]) -> None:
         store = FolderStore(folder / "history")
         list(compact(store, store.days(SAMPLES), folder / "history" / "_segments"))
         return
-    hand = Hand(folder / "history", folder, seal_every_s=3, keep_ms=DAY_MS)
-    hand.writer.tend()
+    clocked = ClockedWriter(folder / "history", folder, seal_every_s=3, keep_ms=DAY_MS)
+    clocked.writer.tend()
     if job["what"] == "record":
         for number in range(POLLS):
-            hand.poll(at_ms(number))
+            clocked.poll(at_ms(number))
             write(known, b".")
-            hand.now_s += 1
-            hand.writer.tend()
-    hand.writer.close()
+            clocked.now_s += 1
+            clocked.writer.tend()
+    clocked.writer.close()
 
 
 def _arm(kill_at: int) -> None:

@@ -45,8 +45,8 @@ def failed(sentence: str = "connection refused", place: str = "prod") -> Snapsho
     return Snapshot(NOON_MS, PLACE.server, PLACE.ns, (state(),), connection=link, place=place)
 
 
-class Hand:
-    """Writes polls with a clock that is turned by hand."""
+class ClockedWriter:
+    """Writes polls, by a clock that the test sets."""
 
     def __init__(self, out: Path | str, state: Path, **settings: Any) -> None:
         self.now_s = 0.0
@@ -66,21 +66,21 @@ class Hand:
 
 def sealed_one_by_one(out: Path, polls: int = 6, *, at_ms: int = NOON_MS) -> None:
     """Write polls as one recorder, and an inventory of three messages at each, all as files of their own."""
-    hand = Hand(out, out.parent / "state")
+    clocked = ClockedWriter(out, out.parent / "state")
     for number in range(polls):
-        hand.poll(at_ms + number * 5_000)
+        clocked.poll(at_ms + number * 5_000)
         known = {"at_ms": at_ms + number * 5_000, "inventory_ms": at_ms + number * 5_000}
         messages = [RawMessage(b"m%d" % (number + k), b"%d" % at_ms, None, None, 7, None) for k in range(3)]
-        recorder = hand.writer.recorder
+        recorder = clocked.writer.recorder
         for rows in (
             message_rows(recorder, PLACE, "q0", messages, **known),
             inventory_end(recorder, PLACE, "q0", **known),
         ):
-            hand.writer.append(MESSAGES, rows, known["at_ms"])
-        for table, day in list(hand.writer._open):
-            hand.writer._end(table, day)
-        hand.writer._seal_waiting(inf)
-    hand.writer.close()
+            clocked.writer.append(MESSAGES, rows, known["at_ms"])
+        for table, day in list(clocked.writer._open):
+            clocked.writer._end(table, day)
+        clocked.writer._seal_waiting(inf)
+    clocked.writer.close()
 
 
 def read_by(history: History) -> tuple[list[Any], list[Any]]:

@@ -12,7 +12,7 @@ from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.replay.tracking import state_of
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.monitor import Thresholds, Verdict
-from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand, failed, polled, state
+from tests.history.made import DAY_MS, NOON_MS, PLACE, ClockedWriter, failed, polled, state
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +23,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = tmp_path_factory.mktemp("recorded")
     out = state / "history"
     for recorder in range(2):
-        hand = Hand(out, state, seal_every_s=600 + 100 * recorder)
+        clocked = ClockedWriter(out, state, seal_every_s=600 + 100 * recorder)
         for second in range(0, 7200, 100):
-            hand.poll(NOON_MS + DAY_MS // 2 - 3_600_000 + 1000 * second + recorder)
-            hand.now_s += 100
-            hand.writer.tend()
-        hand.writer.close()
+            clocked.poll(NOON_MS + DAY_MS // 2 - 3_600_000 + 1000 * second + recorder)
+            clocked.now_s += 100
+            clocked.writer.tend()
+        clocked.writer.close()
     return out
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_history_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_an_empty_history_has_no_span(tmp_path: Path) -> None:
-    Hand(tmp_path, tmp_path).writer.close()
+    ClockedWriter(tmp_path, tmp_path).writer.close()
     history = History(tmp_path)
 
     assert (history.span(), history.places(), list(history.polls()), history.problems) == (None, [], [], [])
@@ -130,10 +130,10 @@ def test_an_empty_history_has_no_span(tmp_path: Path) -> None:
 def test_a_day_that_is_removed_while_it_is_listed_hides_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand = Hand(tmp_path, tmp_path)
+    clocked = ClockedWriter(tmp_path, tmp_path)
     for day in range(3):
-        hand.poll(NOON_MS + day * DAY_MS)
-    hand.writer.close()
+        clocked.poll(NOON_MS + day * DAY_MS)
+    clocked.writer.close()
     listed = FolderStore(tmp_path)
     days = [file.day for file in listed.files("samples")]
     assert len(days) == 3

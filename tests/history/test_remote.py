@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.store import open_store
-from tests.history.made import DAY_MS, NOON_MS, Hand, rows_of
+from tests.history.made import DAY_MS, NOON_MS, ClockedWriter, rows_of
 
 URL = "memory://bucket/queues"
 
@@ -29,13 +29,13 @@ def names(memory: MemoryFileSystem) -> list[str]:
 
 
 def test_sealed_files_appear_there(memory: MemoryFileSystem, tmp_path: Path) -> None:
-    hand = Hand(URL, tmp_path)
-    hand.poll(NOON_MS)
+    clocked = ClockedWriter(URL, tmp_path)
+    clocked.poll(NOON_MS)
     assert names(memory) == ["/bucket/queues/_schema.json"]
-    hand.writer.close()
+    clocked.writer.close()
 
     (name,) = (name for name in names(memory) if name.endswith(".parquet"))
-    assert name == f"/bucket/queues/samples/day=2024-10-04/{hand.writer.recorder}-000001.parquet"
+    assert name == f"/bucket/queues/samples/day=2024-10-04/{clocked.writer.recorder}-000001.parquet"
     assert len(names(memory)) == 2
     with memory.open(name) as file:
         assert pq.read_table(file).num_rows == 3
@@ -47,19 +47,19 @@ def test_sealed_files_appear_there(memory: MemoryFileSystem, tmp_path: Path) -> 
 def test_an_outage_there_loses_nothing(
     memory: MemoryFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand = Hand(URL, tmp_path)
-    hand.poll(NOON_MS)
+    clocked = ClockedWriter(URL, tmp_path)
+    clocked.poll(NOON_MS)
 
     def fail(*_: Any, **__: Any) -> None:
         raise ConnectionError("the bucket does not answer")
 
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFileSystem, "mv", fail)
-        hand.writer.close()
-    assert hand.writer.problem == f"{URL} cannot be written: ConnectionError: the bucket does not answer"
+        clocked.writer.close()
+    assert clocked.writer.problem == f"{URL} cannot be written: ConnectionError: the bucket does not answer"
     assert [name for name in names(memory) if not name.rpartition("/")[2].startswith("_")] == []
     # The next recorder of this history, on this machine, brings it there.
-    later = Hand(URL, tmp_path)
+    later = ClockedWriter(URL, tmp_path)
     later.writer.tend()
     later.writer.close()
 
@@ -69,7 +69,7 @@ def test_an_outage_there_loses_nothing(
 def test_in_a_long_outage_there_each_attempt_seals_one_segment(
     memory: MemoryFileSystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hand = Hand(URL, tmp_path, seal_every_s=600)
+    clocked = ClockedWriter(URL, tmp_path, seal_every_s=600)
     attempts = 0
 
     def fail(*_: Any, **__: Any) -> None:
@@ -80,46 +80,46 @@ def test_in_a_long_outage_there_each_attempt_seals_one_segment(
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFileSystem, "mv", fail)
         for number in range(144):
-            hand.poll(NOON_MS + number)
-            hand.now_s += 600
+            clocked.poll(NOON_MS + number)
+            clocked.now_s += 600
             before = attempts
-            hand.writer.tend()
+            clocked.writer.tend()
             assert attempts == before + 1
-    assert hand.writer.problem is not None
+    assert clocked.writer.problem is not None
 
     original = MemoryFileSystem.mv
 
     def slow(*arguments: Any, **options: Any) -> None:
         original(*arguments, **options)
-        hand.now_s += 1
+        clocked.now_s += 1
 
     # It is there again: polls do not wait until all of them are sealed.
-    hand.now_s += 30
+    clocked.now_s += 30
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFileSystem, "mv", slow)
-        hand.writer.tend()
-        assert 0 < hand.writer.sealed_files < 10
-        while hand.writer.sealed_files < 144:
-            hand.writer.tend()
-    assert hand.writer.problem is None
-    hand.writer.close()
+        clocked.writer.tend()
+        assert 0 < clocked.writer.sealed_files < 10
+        while clocked.writer.sealed_files < 144:
+            clocked.writer.tend()
+    assert clocked.writer.problem is None
+    clocked.writer.close()
     assert len(list(History(URL, state=tmp_path).polls())) == 144
 
 
 def test_old_days_go_there_too(memory: MemoryFileSystem, tmp_path: Path) -> None:
-    hand = Hand(URL, tmp_path, keep_ms=DAY_MS)
+    clocked = ClockedWriter(URL, tmp_path, keep_ms=DAY_MS)
     for day in (5, 0):
-        hand.poll(NOON_MS - day * DAY_MS)
-        hand.now_s += 10_000
-        hand.writer.tend()
+        clocked.poll(NOON_MS - day * DAY_MS)
+        clocked.now_s += 10_000
+        clocked.writer.tend()
 
     assert [poll.at_ms for poll in History(URL, state=tmp_path).polls()] == [NOON_MS]
 
 
 def test_a_file_url_is_a_folder(tmp_path: Path) -> None:
-    hand = Hand(f"file://{tmp_path}/history", tmp_path)
-    hand.poll(NOON_MS)
-    hand.writer.close()
+    clocked = ClockedWriter(f"file://{tmp_path}/history", tmp_path)
+    clocked.poll(NOON_MS)
+    clocked.writer.close()
 
     assert len(rows_of(tmp_path / "history")) == 3
     assert (tmp_path / "history" / "_segments").is_dir()

@@ -31,7 +31,7 @@ def replay(out: Path) -> Replay:
     return replay_of(out, from_ms=NOON_MS)
 
 
-class Desk:
+class SlowPlayer:
     """A player at ten times the speed, whose frames take 3 s, and whoever presses keys while one of them is read."""
 
     def __init__(self, replay: Replay, monkeypatch: pytest.MonkeyPatch, speed: float = 10) -> None:
@@ -42,7 +42,7 @@ class Desk:
         self._is_read, self._may_go_on = threading.Event(), threading.Event()
         self._patch = monkeypatch
 
-    def slow(self, method: str) -> None:
+    def slow_down(self, method: str) -> None:
         """Let what the replay does there wait for whoever looks on."""
         whole: Callable[..., None] = getattr(self.replay, method)
 
@@ -70,61 +70,61 @@ class Desk:
 
 
 @pytest.fixture
-def desk(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    desk = Desk(replay, monkeypatch)
-    desk.slow("play")
-    return desk
+def slow(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> SlowPlayer:
+    slow = SlowPlayer(replay, monkeypatch)
+    slow.slow_down("play")
+    return slow
 
 
-async def test_a_pause_stands_at_what_was_shown_when_it_was_pressed(desk: Desk) -> None:
-    player = desk.player
-    await desk.frame()
-    await desk.frame()
+async def test_a_pause_stands_at_what_was_shown_when_it_was_pressed(slow: SlowPlayer) -> None:
+    player = slow.player
+    await slow.frame()
+    await slow.frame()
     assert player.position_ms == NOON_MS + 35_000
     shown = player.snapshot
-    await desk.frame(lambda: player.set_playing(False))
+    await slow.frame(lambda: player.set_playing(False))
     assert (player.position_ms, player.is_playing) == (NOON_MS + 35_000, False)
     assert player.snapshot.queues == shown.queues
     assert player.snapshot.at_ms == shown.at_ms
     # And it goes on from there, as if that frame had never been begun.
     player.set_playing(True)
-    await desk.frame(waited_s=1)
+    await slow.frame(waited_s=1)
     assert player.position_ms == NOON_MS + 45_000
 
 
-async def test_paused_and_played_again_while_a_frame_is_read_it_goes_on_from_what_was_shown(desk: Desk) -> None:
-    player = desk.player
+async def test_paused_and_played_again_while_a_frame_is_read_it_goes_on_from_what_was_shown(slow: SlowPlayer) -> None:
+    player = slow.player
 
     def press() -> None:
         player.set_playing(False)
-        desk.clock.now_s += 100
+        slow.clock.now_s += 100
         player.set_playing(True)
 
-    await desk.frame()
-    await desk.frame(press)
+    await slow.frame()
+    await slow.frame(press)
     assert (player.position_ms, player.is_playing) == (NOON_MS + 2_500, True)
-    await desk.frame()
+    await slow.frame()
     assert player.position_ms == NOON_MS + 2_500 + 32_500
 
 
-async def test_a_step_goes_from_what_was_shown_when_it_was_pressed(desk: Desk) -> None:
-    player = desk.player
-    await desk.frame()
-    await desk.frame()
-    await desk.frame(lambda: player.step(-1))
+async def test_a_step_goes_from_what_was_shown_when_it_was_pressed(slow: SlowPlayer) -> None:
+    player = slow.player
+    await slow.frame()
+    await slow.frame()
+    await slow.frame(lambda: player.step(-1))
     await player.move()
     assert (player.position_ms, player.is_playing) == (NOON_MS + 30_000, False)
 
 
-async def test_an_outage_that_was_not_shown_is_not_told(desk: Desk) -> None:
-    player = desk.player
+async def test_an_outage_that_was_not_shown_is_not_told(slow: SlowPlayer) -> None:
+    player = slow.player
     player.seek(NOON_MS + (POLLS - 1) * STEP_MS)
     await player.move()
     before_ms = player.position_ms
-    await desk.frame(lambda: player.set_playing(False))
+    await slow.frame(lambda: player.set_playing(False))
     assert (player.position_ms, player.outcome) == (before_ms, SeekOutcome())
     player.set_playing(True)
-    await desk.frame()
+    await slow.frame()
     assert player.outcome.skipped is not None
 
 
@@ -136,13 +136,13 @@ async def test_a_pause_is_not_undone_where_more_was_recorded_meanwhile(
     for poll in range(20):
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll))
     tape.seal()
-    desk = Desk(replay_of(tmp_path, from_ms=NOON_MS), monkeypatch, speed=600)
-    player = desk.player
+    slow = SlowPlayer(replay_of(tmp_path, from_ms=NOON_MS), monkeypatch, speed=600)
+    player = slow.player
     tape.poll(NOON_MS + 20 * STEP_MS, said("ok", depth=20))
     tape.seal()
-    desk.slow("refresh")
-    await desk.frame((lambda: player.set_playing(False)) if stop == "pause" else lambda: player.step(1), waited_s=1)
-    assert not desk.replay.is_at_end
+    slow.slow_down("refresh")
+    await slow.frame((lambda: player.set_playing(False)) if stop == "pause" else lambda: player.step(1), waited_s=1)
+    assert not slow.replay.is_at_end
     await player.move()
     assert (player.position_ms, player.is_playing) == (NOON_MS + (STEP_MS if stop == "step" else 0), False)
 
@@ -150,34 +150,34 @@ async def test_a_pause_is_not_undone_where_more_was_recorded_meanwhile(
 @pytest.mark.parametrize(("before", "after"), [(10, 30), (30, 10)])
 @pytest.mark.parametrize("when", ["while it is read", "then"])
 async def test_what_passed_before_another_speed_was_asked_for_counts_as_it_went(
-    desk: Desk, before: float, after: float, when: str
+    slow: SlowPlayer, before: float, after: float, when: str
 ) -> None:
-    player = desk.player
+    player = slow.player
     player.set_speed(before)
-    desk.frame_s = 8
+    slow.frame_s = 8
     if when == "then":
-        await desk.frame()
+        await slow.frame()
         player.set_speed(after)
     else:
-        desk.frame_s = 3
+        slow.frame_s = 3
 
         def press() -> None:
-            desk.clock.now_s += 5
+            slow.clock.now_s += 5
             player.set_speed(after)
 
-        await desk.frame(press)
+        await slow.frame(press)
     shown_ms = player.position_ms
-    await desk.frame()
+    await slow.frame()
     asked_s = 8 * before if when == "then" else 5 * before + 3 * after
     assert player.position_ms - shown_ms == 1000 * (asked_s + 0.25 * after)
 
 
-async def test_at_another_speed_it_is_measured_anew(desk: Desk) -> None:
-    player = desk.player
-    desk.frame_s = 20
+async def test_at_another_speed_it_is_measured_anew(slow: SlowPlayer) -> None:
+    player = slow.player
+    slow.frame_s = 20
     player.set_speed(30)
-    await desk.frame()
-    await desk.frame()
+    await slow.frame()
+    await slow.frame()
     assert player.real_speed == pytest.approx(15, rel=0.05)
     # Bounds are no other speed.
     player.set_speed(30)
@@ -185,23 +185,23 @@ async def test_at_another_speed_it_is_measured_anew(desk: Desk) -> None:
     player.set_speed(1)
     assert player.real_speed == 1
     # Neither is it told of a frame that was begun before.
-    await desk.frame()
+    await slow.frame()
     player.set_speed(30)
-    await desk.frame(lambda: player.set_speed(1))
+    await slow.frame(lambda: player.set_speed(1))
     assert player.real_speed == 1
-    desk.frame_s = 0
+    slow.frame_s = 0
     for _ in range(8):
-        await desk.frame()
+        await slow.frame()
         assert player.real_speed == 1
 
 
-async def test_while_nobody_watched_no_time_passed_and_nothing_was_slow(desk: Desk) -> None:
-    player = desk.player
-    desk.frame_s = 5
-    await desk.frame()
+async def test_while_nobody_watched_no_time_passed_and_nothing_was_slow(slow: SlowPlayer) -> None:
+    player = slow.player
+    slow.frame_s = 5
+    await slow.frame()
     shown_ms = player.position_ms
     # The machine slept; one tick of it was meant to be waited for.
-    await desk.frame(waited_s=3600)
+    await slow.frame(waited_s=3600)
     assert player.position_ms - shown_ms == (5 + 0.25) * 10_000
     assert player.real_speed == 10
 

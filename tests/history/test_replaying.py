@@ -14,7 +14,7 @@ from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
-from tests.history.made import Hand
+from tests.history.made import ClockedWriter
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 
 pytestmark = pytest.mark.slow
@@ -460,7 +460,7 @@ def test_a_corrupt_file_is_named_and_the_rest_plays(tmp_path: Path) -> None:
 
 
 def test_nothing_recorded_is_one_sentence(tmp_path: Path) -> None:
-    Hand(tmp_path, tmp_path).writer.close()
+    ClockedWriter(tmp_path, tmp_path).writer.close()
     with pytest.raises(HistoryError, match=r"contains nothing to replay yet$"):
         Replay(History(tmp_path))
 

@@ -13,38 +13,38 @@ _BEGIN = """
 import sys
 from pathlib import Path
 
-from tests.history.made import NOON_MS, Hand
+from tests.history.made import NOON_MS, ClockedWriter
 
 def private_kb():
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty"))
 
 folder = Path(sys.argv[1])
-hand = Hand(folder / "history", folder / "state")
+clocked = ClockedWriter(folder / "history", folder / "state")
 """
 _SEALS = """
 for number in range(200):
-    hand.poll(NOON_MS + 1_000 * number, 300)
+    clocked.poll(NOON_MS + 1_000 * number, 300)
 before_kb = private_kb()
-hand.now_s += 601
-hand.writer.tend()
-assert hand.writer.sealed_files == 1
+clocked.now_s += 601
+clocked.writer.tend()
+assert clocked.writer.sealed_files == 1
 print(private_kb() - before_kb)
-hand.writer.close()
+clocked.writer.close()
 """
 
 
 _INVENTORIES = """
-hand.writer.tend()
+clocked.writer.tend()
 before_kb = private_kb()
 kept = [bytes(700) for _ in range(100_000)][::100]
-hand.now_s += 9
-hand.writer.tend()
+clocked.now_s += 9
+clocked.writer.tend()
 assert private_kb() > before_kb + 60_000
-hand.now_s += 2
-hand.writer.tend()
+clocked.now_s += 2
+clocked.writer.tend()
 print(private_kb() - before_kb)
-hand.writer.close()
+clocked.writer.close()
 """
 
 

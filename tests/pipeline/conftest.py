@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.pipeline.spark import java_home
-from tests.pipeline.running import Desk
+from tests.pipeline.running import Workspace
 from tests.pipeline.stand_ins import take_their_places
 
 LOOPBACK = "127.0.0.1"
@@ -72,7 +72,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def workspace(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A history, and runs of the pipeline over it in this process, with tables that are quick to make."""
     take_their_places(monkeypatch.setattr)
-    return Desk(spark, tmp_path)
+    return Workspace(spark, tmp_path)

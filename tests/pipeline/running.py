@@ -16,14 +16,14 @@ from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.run import Job, PipelineRun, RunResult
 from rsmq_tui.pipeline.spark import SQL, Amount
 from rsmq_tui.pipeline.state import AnalysisSettings
-from tests.history.made import DAY_MS, NOON_MS, PLACE, Hand
+from tests.history.made import DAY_MS, NOON_MS, PLACE, ClockedWriter
 
 DAY = "2024-10-04"
 DAY_AFTER, DAY_BEFORE = "2024-10-05", "2024-10-03"
 MIDNIGHT_MS = NOON_MS - DAY_MS // 2
 
 
-class Lent:
+class SharedEngine:
     """The session of all tests as the engine of one run: it goes on afterwards."""
 
     log: Path | None = None
@@ -47,7 +47,7 @@ class Lent:
         """It is not ours to end."""
 
 
-class Desk:
+class Workspace:
     """A history, and the analyses of it; ``started`` counts how often a run needed Spark."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -58,10 +58,10 @@ class Desk:
     def record(self, *times: int, queues: int = 2) -> list[Path]:
         """Record polls as one recorder, from its start to its end; returns the new files."""
         before = set(self.files())
-        hand = Hand(self.history, self.state)
+        clocked = ClockedWriter(self.history, self.state)
         for at_ms in times:
-            hand.poll(at_ms, queues)
-        hand.writer.close()
+            clocked.poll(at_ms, queues)
+        clocked.writer.close()
         return sorted(set(self.files()) - before)
 
     def inventory(self, day: str, at_ms: int, name: str, *, messages: int = 2, rc: int = 1) -> Path:
@@ -93,15 +93,15 @@ class Desk:
     ) -> RunResult:
         """Run the pipeline, once; ``starting`` is called where Spark starts."""
 
-        def lend(label: str, amount: Amount) -> Lent:
+        def engine_of(label: str, amount: Amount) -> SharedEngine:
             assert amount is Amount.SMALL
             assert label == str(out or self.out)
             self.started += 1
             starting()
-            return Lent(self._spark)
+            return SharedEngine(self._spark)
 
         job = Job(str(history or self.history), str(out or self.out), AnalysisSettings(**settings), full, compact)
-        return PipelineRun(job, self.state, cast(Any, lend), steps=steps, stop=stop).run()
+        return PipelineRun(job, self.state, cast(Any, engine_of), steps=steps, stop=stop).run()
 
     def manifest(self, out: Path | None = None) -> Manifest | None:
         return read_manifest(FolderStore(out or self.out))

@@ -12,17 +12,17 @@ from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.pipeline import batch_job
 from rsmq_tui.pipeline.state import StoppedError
 from tests.history.made import NOON_MS
-from tests.pipeline.running import DAY, Desk
+from tests.pipeline.running import DAY, Workspace
 from tests.pipeline.stand_ins import take_their_places
 
 
 @pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+def workspace(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     take_their_places(monkeypatch.setattr)
     # A folder's name may hold what Hadoop takes for a pattern, or for a URL.
     folder = tmp_path / "a [b] {c} %41 *é"
     folder.mkdir()
-    return Desk(spark, folder)
+    return Workspace(spark, folder)
 
 
 def empty(path: Path) -> None:
@@ -55,8 +55,8 @@ def of_another_type(path: Path) -> None:
     pq.write_table(table.set_column(at, "depth", pa.array(["many"] * table.num_rows)), path)
 
 
-def test_a_run_that_is_stopped_does_not_look_for_damage(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.record(NOON_MS)
+def test_a_run_that_is_stopped_does_not_look_for_damage(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.record(NOON_MS)
     stop = Event()
 
     def cancelled(*_: object) -> None:
@@ -69,60 +69,60 @@ def test_a_run_that_is_stopped_does_not_look_for_damage(desk: Desk, monkeypatch:
     monkeypatch.setattr(batch_job.BatchJob, "_write_days", cancelled)
     monkeypatch.setattr(batch_job, "damage_in", read)
     with pytest.raises(StoppedError):
-        desk.run(stop=stop)
+        workspace.run(stop=stop)
 
 
-def test_files_that_cannot_be_read_are_named_once_and_the_rest_is_worked(desk: Desk) -> None:
-    desk.record(NOON_MS)
+def test_files_that_cannot_be_read_are_named_once_and_the_rest_is_worked(workspace: Workspace) -> None:
+    workspace.record(NOON_MS)
     kept = {}
     for number, damage in enumerate((empty, no_parquet, cut_short, damaged_inside, of_another_type), 1):
-        (spoilt,) = desk.record(NOON_MS + number * 5_000)
+        (spoilt,) = workspace.record(NOON_MS + number * 5_000)
         kept[spoilt] = spoilt.read_bytes()
         damage(spoilt)
-    done = desk.run()
+    done = workspace.run()
 
-    names = sorted(path.relative_to(desk.history).as_posix() for path in kept)
+    names = sorted(path.relative_to(workspace.history).as_posix() for path in kept)
     assert [problem.partition(" was left out: ")[0] for problem in done.problems] == [
-        f"{desk.history}/{name}" for name in names
+        f"{workspace.history}/{name}" for name in names
     ]
     assert all(problem.partition(" was left out: ")[2] for problem in done.problems)
-    manifest = desk.manifest()
+    manifest = workspace.manifest()
     assert manifest is not None
     assert manifest.problems == done.problems
-    assert desk.samples_by_hour()[NOON_MS] == (1, 1)
+    assert workspace.samples_by_hour()[NOON_MS] == (1, 1)
     # Later runs of the same day do not stumble over them again, and still tell of them to readers.
-    again = desk.run()
+    again = workspace.run()
     assert (again.run, again.known_problems) == (None, len(kept))
-    desk.record(NOON_MS + 60_000)
-    again = desk.run()
+    workspace.record(NOON_MS + 60_000)
+    again = workspace.run()
     assert (again.problems, again.known_problems, again.days["samples"]) == ((), len(kept), (DAY,))
-    manifest = desk.manifest()
+    manifest = workspace.manifest()
     assert manifest is not None
     assert manifest.problems == done.problems
     # Somebody has found copies of them.
     for path, whole in kept.items():
         path.unlink()
         path.write_bytes(whole)
-    mended = desk.run()
+    mended = workspace.run()
     assert (mended.problems, mended.known_problems) == ((), 0)
-    assert desk.samples_by_hour()[NOON_MS] == (7, 7)
+    assert workspace.samples_by_hour()[NOON_MS] == (7, 7)
 
 
 def test_of_a_file_that_is_damaged_later_nothing_is_left_in_the_days_that_are_worked(
-    desk: Desk, tmp_path: Path
+    workspace: Workspace, tmp_path: Path
 ) -> None:
-    (spoilt,) = desk.record(NOON_MS, NOON_MS + 3 * HOUR_MS)
-    desk.record(NOON_MS + 8 * HOUR_MS)
-    desk.run()
+    (spoilt,) = workspace.record(NOON_MS, NOON_MS + 3 * HOUR_MS)
+    workspace.record(NOON_MS + 8 * HOUR_MS)
+    workspace.run()
     whole = spoilt.read_bytes()
     cut_short(spoilt)
-    desk.record(NOON_MS + 3 * HOUR_MS + 1_000)
-    assert len(desk.run().problems) == 1
-    desk.run(out=tmp_path / "full")
+    workspace.record(NOON_MS + 3 * HOUR_MS + 1_000)
+    assert len(workspace.run().problems) == 1
+    workspace.run(out=tmp_path / "full")
 
-    assert desk.tables() == desk.tables(tmp_path / "full")
-    assert NOON_MS not in desk.samples_by_hour()
+    assert workspace.tables() == workspace.tables(tmp_path / "full")
+    assert NOON_MS not in workspace.samples_by_hour()
     spoilt.unlink()
     spoilt.write_bytes(whole)
-    desk.run()
-    assert desk.samples_by_hour()[NOON_MS + 3 * HOUR_MS] == (2, 2)
+    workspace.run()
+    assert workspace.samples_by_hour()[NOON_MS + 3 * HOUR_MS] == (2, 2)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import rsmq_tui.pipeline.script
 from rsmq_tui.history.analysis.schema import EPISODES, ROLLUP_1M
 from tests.history.made import NOON_MS
-from tests.pipeline.running import DAY, Desk
+from tests.pipeline.running import DAY, Workspace
 
 PATIENCE_S = 110
 ROOT = Path(__file__).parents[2]
@@ -28,8 +28,8 @@ QUICK = (
 
 
 @pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path) -> Desk:
-    return Desk(spark, tmp_path)
+def workspace(spark: SparkSession, tmp_path: Path) -> Workspace:
+    return Workspace(spark, tmp_path)
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return kept | {"XDG_STATE_HOME": str(tmp_path / "home"), "TMPDIR": str(temporary)}
 
 
-def command(desk: Desk, *arguments: str, how: str | None = "plain") -> list[str]:
+def command(workspace: Workspace, *arguments: str, how: str | None = "plain") -> list[str]:
     begin = ["-m", "rsmq_tui", "pipeline", "run"] if how is None else ["-m", "tests.pipeline.program", how]
-    return [sys.executable, *begin, "--history", str(desk.history), "--out", str(desk.out), *arguments]
+    return [sys.executable, *begin, "--history", str(workspace.history), "--out", str(workspace.out), *arguments]
 
 
 def run(arguments: list[str], environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -64,36 +64,36 @@ def started(arguments: list[str], environment: dict[str, str]) -> Iterator["subp
             process.kill()
 
 
-def test_one_that_is_killed_is_made_up_for(desk: Desk, environment: dict[str, str]) -> None:
-    desk.record(NOON_MS)
-    killed = run(command(desk, *QUICK, how="written"), environment)
+def test_one_that_is_killed_is_made_up_for(workspace: Workspace, environment: dict[str, str]) -> None:
+    workspace.record(NOON_MS)
+    killed = run(command(workspace, *QUICK, how="written"), environment)
     assert killed.returncode == -signal.SIGKILL
-    assert desk.manifest() is None
-    assert list((desk.out / "tables").rglob("*.parquet"))
-    done = run(command(desk, *QUICK), environment)
+    assert workspace.manifest() is None
+    assert list((workspace.out / "tables").rglob("*.parquet"))
+    done = run(command(workspace, *QUICK), environment)
 
     assert (done.returncode, done.stderr) == (0, "")
     *output, last = map(json.loads, done.stdout.splitlines())
     assert {line["kind"] for line in output} == {"progress"}
-    manifest = desk.manifest()
+    manifest = workspace.manifest()
     assert manifest is not None
     assert (last["kind"], last["run"], last["days"]["samples"]) == ("done", manifest.run, [DAY])
     assert last["rows"] == sum(last["tables"].values())
-    assert {path.name for path in (desk.out / "tables").glob("*/[!_]*")} == {manifest.run}
+    assert {path.name for path in (workspace.out / "tables").glob("*/[!_]*")} == {manifest.run}
     # Nothing of Spark's is left, not even of the one that was killed.
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
     # One with nothing new needs no Java.
-    again = run(command(desk, how=None), environment | {"PATH": ""})
+    again = run(command(workspace, how=None), environment | {"PATH": ""})
     assert (again.returncode, again.stderr) == (0, "")
     assert json.loads(again.stdout)["kind"] == "nothing new"
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_cancels_what_spark_does(
-    desk: Desk, environment: dict[str, str], sent: signal.Signals, status: int
+    workspace: Workspace, environment: dict[str, str], sent: signal.Signals, status: int
 ) -> None:
-    desk.record(NOON_MS)
-    with started(command(desk, *QUICK, how="endless"), environment) as process:
+    workspace.record(NOON_MS)
+    with started(command(workspace, *QUICK, how="endless"), environment) as process:
         assert process.stdout is not None
         for line in process.stdout:
             output = json.loads(line)
@@ -104,17 +104,17 @@ def test_a_signal_cancels_what_spark_does(
 
     assert process.returncode == status
     assert err == "rsmq-tui: stopped: the tables are those of the previous run\n"
-    assert desk.manifest() is None
+    assert workspace.manifest() is None
     assert list(Path(environment["TMPDIR"]).iterdir()) == []
 
 
 def test_a_script_for_spark_submit_makes_the_real_tables_on_a_cluster_without_python(
-    desk: Desk, environment: dict[str, str]
+    workspace: Workspace, environment: dict[str, str]
 ) -> None:
     times = range(NOON_MS, NOON_MS + 120_000, 5_000)
-    desk.record(*times)
-    desk.inventory(DAY, NOON_MS, "a")
-    (spoilt,) = desk.record(NOON_MS + 300_000)
+    workspace.record(*times)
+    workspace.inventory(DAY, NOON_MS, "a")
+    (spoilt,) = workspace.record(NOON_MS + 300_000)
     spoilt.write_bytes(b"no file of a history")
     home, quick = Path(pyspark.__file__).parent, "-XX:TieredStopAtLevel=1"
     submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]", "--driver-java-options", quick]
@@ -128,8 +128,8 @@ def test_a_script_for_spark_submit_makes_the_real_tables_on_a_cluster_without_py
         "JAVA_HOME": os.environ["JAVA_HOME"],
     }
     done = subprocess.run(
-        [*submit, *command(desk)[4:], "--spark-conf", "spark.sql.shuffle.partitions=1"],
-        cwd=desk.state.parent,
+        [*submit, *command(workspace)[4:], "--spark-conf", "spark.sql.shuffle.partitions=1"],
+        cwd=workspace.state.parent,
         env=surroundings,
         capture_output=True,
         text=True,
@@ -137,11 +137,11 @@ def test_a_script_for_spark_submit_makes_the_real_tables_on_a_cluster_without_py
         check=False,
     )
 
-    name = spoilt.relative_to(desk.history)
+    name = spoilt.relative_to(workspace.history)
     assert done.returncode == 4, done.stderr
     # spark-submit gives both on as one.
-    assert f"rsmq-tui: {desk.history}/{name} was left out: " in done.stdout
-    tables = desk.tables()
+    assert f"rsmq-tui: {workspace.history}/{name} was left out: " in done.stdout
+    tables = workspace.tables()
     assert sum(int(dict(row)["samples"]) for _, row in tables[ROLLUP_1M]) == 2 * len(times)
     last = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
     assert (last["kind"], EPISODES in last["tables"]) == ("done", True)

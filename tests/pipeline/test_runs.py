@@ -27,22 +27,22 @@ from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.tables import WrittenTable, coverage, merged, write_table
-from tests.history.made import DAY_MS, NOON_MS, Hand
-from tests.pipeline.running import DAY, Desk
+from tests.history.made import DAY_MS, NOON_MS, ClockedWriter
+from tests.pipeline.running import DAY, Workspace
 from tests.pipeline.test_delta import expected, replayed
 
 
-def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) -> None:
-    (first,) = desk.record(NOON_MS, NOON_MS + 5_000)
-    earlier = desk.run()
-    (second,) = desk.record(NOON_MS + 60_000)
-    (spoilt,) = desk.record(NOON_MS + 70_000)
+def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(workspace: Workspace) -> None:
+    (first,) = workspace.record(NOON_MS, NOON_MS + 5_000)
+    earlier = workspace.run()
+    (second,) = workspace.record(NOON_MS + 60_000)
+    (spoilt,) = workspace.record(NOON_MS + 70_000)
     spoilt.write_bytes(b"no file of a history")
-    later = desk.run()
+    later = workspace.run()
 
-    tables = Tables(desk.out, desk.state)
+    tables = Tables(workspace.out, workspace.state)
     sources = {row["name"]: row for row in tables.read(SOURCES, SCHEMAS[SOURCES].names).to_pylist()}
-    names = [path.relative_to(desk.history).as_posix() for path in (first, second, spoilt)]
+    names = [path.relative_to(workspace.history).as_posix() for path in (first, second, spoilt)]
     assert {name: row["run"] for name, row in sources.items()} == dict(
         zip(names, (earlier.run, later.run, later.run), strict=True)
     )
@@ -55,65 +55,65 @@ def test_each_run_names_its_sources_and_says_what_it_read_and_wrote(desk: Desk) 
     assert (other["from_ms"], other["to_ms"], other["rows_out"]) == (
         NOON_MS + 60_000, NOON_MS + 60_000, sum(later.rows.values()),
     )  # fmt: skip
-    assert (one["version"], one["history"]) == (__version__, str(desk.history))
+    assert (one["version"], one["history"]) == (__version__, str(workspace.history))
 
 
-def test_files_that_are_joined_are_not_computed_again(desk: Desk, tmp_path: Path) -> None:
+def test_files_that_are_joined_are_not_computed_again(workspace: Workspace, tmp_path: Path) -> None:
     for number in range(3):
-        desk.record(NOON_MS + number * 5_000)
-    hand = Hand(desk.history, desk.state)
+        workspace.record(NOON_MS + number * 5_000)
+    clocked = ClockedWriter(workspace.history, workspace.state)
     for number in range(3, 6):
-        hand.poll(NOON_MS + number * 5_000)
-        hand.writer._end(SAMPLES, DAY)
-    hand.writer.close()
-    desk.run()
-    before, started = desk.tables(), desk.started
-    (done,) = compact(FolderStore(desk.history), [DAY], tmp_path)
+        clocked.poll(NOON_MS + number * 5_000)
+        clocked.writer._end(SAMPLES, DAY)
+    clocked.writer.close()
+    workspace.run()
+    before, started = workspace.tables(), workspace.started
+    (done,) = compact(FolderStore(workspace.history), [DAY], tmp_path)
     assert done == (DAY, (6, 4))
 
-    assert desk.run().run is None
-    assert (desk.started, desk.tables()) == (started, before)
+    assert workspace.run().run is None
+    assert (workspace.started, workspace.tables()) == (started, before)
     # Of files that were joined before a run has read them, the rows are new.
-    desk.record(NOON_MS + 60_000)
-    hand = Hand(desk.history, desk.state)
+    workspace.record(NOON_MS + 60_000)
+    clocked = ClockedWriter(workspace.history, workspace.state)
     for number in range(2):
-        hand.poll(NOON_MS + 70_000 + number * 5_000)
-        hand.writer._end(SAMPLES, DAY)
-    hand.writer.close()
-    list(compact(FolderStore(desk.history), [DAY], tmp_path))
-    desk.run()
-    assert desk.samples_by_hour()[NOON_MS] == (9, 9)
+        clocked.poll(NOON_MS + 70_000 + number * 5_000)
+        clocked.writer._end(SAMPLES, DAY)
+    clocked.writer.close()
+    list(compact(FolderStore(workspace.history), [DAY], tmp_path))
+    workspace.run()
+    assert workspace.samples_by_hour()[NOON_MS] == (9, 9)
 
 
-def test_a_run_joins_the_files_of_past_days(desk: Desk, tmp_path: Path) -> None:
+def test_a_run_joins_the_files_of_past_days(workspace: Workspace, tmp_path: Path) -> None:
     for number in range(4):
-        hand = Hand(desk.history, desk.state)
+        clocked = ClockedWriter(workspace.history, workspace.state)
         for part in range(3):
-            hand.poll(NOON_MS + 3 * number * HOUR_MS + part * 5_000)
-            hand.writer._end(SAMPLES, DAY)
-        hand.writer.close()
-        desk.run(compact=False)
-    desk.record(NOON_MS + 2 * DAY_MS)
-    before = desk.manifest()
+            clocked.poll(NOON_MS + 3 * number * HOUR_MS + part * 5_000)
+            clocked.writer._end(SAMPLES, DAY)
+        clocked.writer.close()
+        workspace.run(compact=False)
+    workspace.record(NOON_MS + 2 * DAY_MS)
+    before = workspace.manifest()
     assert before is not None
-    assert (len(before.files(ROLLUP_1H, DAY, DAY)), len(desk.files())) == (4, 13)
-    done = desk.run()
+    assert (len(before.files(ROLLUP_1H, DAY, DAY)), len(workspace.files())) == (4, 13)
+    done = workspace.run()
 
-    manifest = desk.manifest()
+    manifest = workspace.manifest()
     assert manifest is not None
     assert [len(manifest.files(table, DAY, DAY)) for table in (ROLLUP_1H, VERDICT_RUNS)] == [1, 1]
-    assert (len(desk.files()), done.notes) == (5, ())
-    assert replayed(desk.out, ROLLUP_1H) == expected(manifest, ROLLUP_1H)
+    assert (len(workspace.files()), done.notes) == (5, ())
+    assert replayed(workspace.out, ROLLUP_1H) == expected(manifest, ROLLUP_1H)
     # Nothing is computed again for that.
     assert done.days["samples"] == ("2024-10-06",)
-    assert desk.run().run is None
+    assert workspace.run().run is None
     # Samples that come late replace their hours of the joined file.
-    desk.record(NOON_MS + 30_000)
-    desk.run()
-    assert desk.samples_by_hour()[NOON_MS] == (4, 4)
-    desk.run(out=tmp_path / "full")
-    whole = desk.tables(tmp_path / "full")
-    assert {table: rows for table, rows in desk.tables().items() if table != SOURCES} == {
+    workspace.record(NOON_MS + 30_000)
+    workspace.run()
+    assert workspace.samples_by_hour()[NOON_MS] == (4, 4)
+    workspace.run(out=tmp_path / "full")
+    whole = workspace.tables(tmp_path / "full")
+    assert {table: rows for table, rows in workspace.tables().items() if table != SOURCES} == {
         table: rows for table, rows in whole.items() if table != SOURCES
     }
 

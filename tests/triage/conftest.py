@@ -1,4 +1,4 @@
-"""Fixtures of the tests of changes: a desk to make them at, and queues to make them to."""
+"""Fixtures of the tests of changes: a service that makes them, and their queues."""
 
 import os
 import subprocess
@@ -35,9 +35,9 @@ def folder(memory: Path) -> Path:
 
 @pytest.fixture
 async def triage(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
-    yield desk
-    await desk.aclose()
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
+    yield service
+    await service.aclose()
 
 
 @pytest.fixture

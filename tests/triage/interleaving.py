@@ -41,7 +41,7 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
         self.made: list[Change[S]] = []
 
     @abstractmethod
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         """Return what makes the changes."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class ChangeMachine(RuleBasedStateMachine, Generic[S]):
     def clear(self) -> None:
         self.client.flushall()
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.triage = self.desk()
+        self.triage = self.service()
 
     def teardown(self) -> None:
         if hasattr(self, "triage"):

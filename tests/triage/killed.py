@@ -49,14 +49,14 @@ class KilledChanges(ABC):
         """Make the queues."""
 
     @abstractmethod
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         """What makes changes, as the next start of the program does."""
 
     async def recovered(self) -> list[Change]:
-        desk = self.desk()
-        found = await desk.recover()
-        assert await desk.recover() == []
-        await desk.aclose()
+        service = self.service()
+        found = await service.recover()
+        assert await service.recover() == []
+        await service.aclose()
         return found
 
     async def changes_if_killed(self, what: str, kill_at: int) -> list[Change]:
@@ -69,21 +69,21 @@ class KilledChanges(ABC):
         return changes
 
     async def undone(self, change: int | None = None) -> None:
-        desk = self.desk()
-        report = await desk.run(await desk.preview_undo(change)).to_end()
+        service = self.service()
+        report = await service.run(await service.preview_undo(change)).to_end()
         assert report.stopped is None
-        await desk.aclose()
+        await service.aclose()
 
     async def recover_and_undo(self) -> None:
         """Recover, and undo the change if it can be; nothing of either is unknown."""
-        desk = self.desk()
-        await desk.recover()
+        service = self.service()
+        await service.recover()
         changes = self.changes()
         assert [change.unsure for change in changes] in ([], [0])
         if changes and changes[0].can_be_undone:
-            report = await desk.run(await desk.preview_undo()).to_end()
+            report = await service.run(await service.preview_undo()).to_end()
             assert (report.tally.unknown, report.tally.unsure, report.stopped) == (0, 0, None)
-        await desk.aclose()
+        await service.aclose()
 
     def changes(self) -> list[Change]:
         path = self.folder / "journal.sqlite"

@@ -183,11 +183,11 @@ async def test_a_refused_action_is_told_and_changes_nothing(triage: ChangeServic
 
 
 async def test_a_server_that_is_gone_is_told(folder: Path) -> None:
-    desk = ChangeService(RsmqBackend("redis://127.0.0.1:1/0", "rsmq"), folder)
+    service = ChangeService(RsmqBackend("redis://127.0.0.1:1/0", "rsmq"), folder)
 
     with pytest.raises(TriageError, match="connection refused"):
-        await desk.preview(Delete(queue="a"))
-    await desk.aclose()
+        await service.preview(Delete(queue="a"))
+    await service.aclose()
 
 
 @pytest.mark.parametrize("name", message_actions("a", "b"))

@@ -52,7 +52,7 @@ class Scene(KilledChanges):
         self.client.hdel("rsmq:a:Q", *(self.received + end for end in (b"", b":rc", b":fr")))
         return self.received
 
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         return ChangeService(RsmqBackend(self._url, "rsmq"), self.folder)
 
 
@@ -136,11 +136,11 @@ async def test_an_undo_of_a_part_that_is_killed_is_finished_by_another(scene: Sc
         # What is not of the part is as the change left it, and what is counts as undone once.
         assert 0 <= first.undone <= 3
         assert (first.is_part_undone, first.can_be_undone) == (first.undone > 0, True)
-        desk = scene.desk()
+        service = scene.service()
         if first.undone < 3:
-            part = await desk.run(await desk.preview_undo(1, scope=Named(tuple(ids[:3])))).to_end()
+            part = await service.run(await service.preview_undo(1, scope=Named(tuple(ids[:3])))).to_end()
             assert part.tally.done == 3 - first.undone
-        await desk.aclose()
+        await service.aclose()
         await scene.undone(1)
         assert scene.kept() == scene.before
 
@@ -177,16 +177,16 @@ async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) ->
 async def test_two_recoveries_at_once_find_the_same(scene: Scene) -> None:
     for kill_at in range(2, 8):
         assert scene.crasher.run("delete", kill_at)
-        desks = [scene.desk() for _ in range(3)]
-        await asyncio.gather(*(desk.recover() for desk in desks))
+        services = [scene.service() for _ in range(3)]
+        await asyncio.gather(*(service.recover() for service in services))
         scene.check_all_is_reported()
         (change,) = scene.changes()
         assert change.done == _changed(scene, "delete")
         if change.can_be_undone:
             await scene.undone()
         assert scene.kept() == scene.before
-        for desk in desks:
-            await desk.aclose()
+        for service in services:
+            await service.aclose()
         scene.begin()
 
 
@@ -197,13 +197,13 @@ async def test_a_call_that_arrives_after_the_recovery_is_not_carried_out(scene: 
     (entry, *_) = list(journal.entries(1))
     journal.close()
     await scene.recovered()
-    desk = scene.desk()
+    service = scene.service()
 
     with pytest.raises(Exception, match=entry.token):
-        await desk._editor.apply(entry.batch, entry.token)
+        await service._editor.apply(entry.batch, entry.token)
 
     assert scene.kept() == scene.before
-    await desk.aclose()
+    await service.aclose()
 
 
 @pytest.mark.parametrize("what", ["delete", "delete the queue"])
@@ -237,12 +237,12 @@ async def test_nothing_that_a_busy_consumer_took_comes_back(scene: Scene) -> Non
         ended.set()
         await asyncio.to_thread(consumer.join)
 
-        desk = scene.desk()
-        await desk.recover()
+        service = scene.service()
+        await service.recover()
         (change,) = scene.changes()
         if change.can_be_undone:
-            await desk.run(await desk.preview_undo()).to_end()
-        await desk.aclose()
+            await service.run(await service.preview_undo()).to_end()
+        await service.aclose()
 
         back = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
         assert (back & consumed, back | consumed) == (set(), all_of_them)

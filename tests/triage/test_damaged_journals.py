@@ -58,10 +58,10 @@ async def written(triage: ChangeService, queues: Rsmq, client: Redis, folder: Pa
 
 @pytest.fixture
 async def later(redis_url: str, folder: Path) -> AsyncIterator[ChangeService]:
-    """A desk that is opened after the journal was damaged."""
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
-    yield desk
-    await desk.aclose()
+    """A service that is opened after the journal was damaged."""
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
+    yield service
+    await service.aclose()
 
 
 # What decides what an undo does.
@@ -181,15 +181,15 @@ async def test_a_row_of_anything_ends_in_a_sentence(
 
 async def _refused_or_as_it_was(written: Path, url: str, client: Redis, before: dict[bytes, Any]) -> None:
     """Everything that reads a journal, and the undo of its last change: done with the right bodies, or refused."""
-    desk = ChangeService(RsmqBackend(url, "rsmq"), written.parent)
-    for attempt in (desk.recover, desk.preview_undo, lambda: undone(desk, 4)):
+    service = ChangeService(RsmqBackend(url, "rsmq"), written.parent)
+    for attempt in (service.recover, service.preview_undo, lambda: undone(service, 4)):
         with suppress(TriageError):
             await attempt()
     with closing(Journal(written)) as journal:
         for change in journal.changes():
             with suppress(JournalError):
                 list(journal.entries(change.change))
-    await desk.aclose()
+    await service.aclose()
     bodies = {client.hget("rsmq:a:Q", id) for id in client.zrange("rsmq:a", 0, -1)}
     assert bodies <= {b"body one", b"body two", b"body three"}
     client.flushall()
@@ -417,9 +417,9 @@ async def test_a_clock_that_jumps_drops_nothing(
     for number in range(6):
         jumped[0] = days * DAY_MS if number % 2 == 0 else 0
         other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
-        for desk in (triage, other):
-            await desk.recover()
-            assert len((await desk.preview_undo()).notes) == 1
+        for service in (triage, other):
+            await service.recover()
+            assert len((await service.preview_undo()).notes) == 1
         await other.aclose()
 
     with closing(Journal(folder / "journal.sqlite")) as journal:

@@ -58,7 +58,7 @@ class Interleaving(ChangeMachine[State]):
 
     previewed: tuple[Preview, State, str] | None
 
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         return ChangeService(RsmqBackend(self.url, "rsmq"), self.folder)
 
     @initialize()

@@ -415,12 +415,12 @@ async def test_a_line_of_the_audit_log_is_one_line_of_ascii(
     triage: ChangeService, redis_url: str, folder: Path, client: Redis
 ) -> None:
     Rsmq(client, "n\u2028s\n").create_queue("a")
-    desk = ChangeService(
+    service = ChangeService(
         RsmqBackend(redis_url.replace("://", "://default:secret@"), "n\u2028s\n"), folder, profile="prod\x1b[31m"
     )
     client.execute_command("ACL", "SETUSER", "default", "nopass")
 
-    await done(desk, Send(queue="a", bodies=(b"secret body",)))
+    await done(service, Send(queue="a", bodies=(b"secret body",)))
 
     text = (folder / "audit.jsonl").read_bytes()
     assert text.count(b"\n") == 1
@@ -431,7 +431,7 @@ async def test_a_line_of_the_audit_log_is_one_line_of_ascii(
     assert isinstance(line["at_ms"], int)
     assert line["who"]
     assert line["host"]
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis, folder: Path, queues: Rsmq) -> None:
@@ -440,16 +440,18 @@ async def test_several_desks_make_changes_at_once(redis_url: str, client: Redis,
         queues.create_queue(name)
         queues.send_messages(name, ["x"] * 700)
     before = everything(client)
-    desks = [ChangeService(RsmqBackend(redis_url, "rsmq"), folder) for _ in names]
+    services = [ChangeService(RsmqBackend(redis_url, "rsmq"), folder) for _ in names]
 
-    reports = await asyncio.gather(*(done(desk, Delete(queue=name)) for desk, name in zip(desks, names, strict=True)))
+    reports = await asyncio.gather(
+        *(done(service, Delete(queue=name)) for service, name in zip(services, names, strict=True))
+    )
     assert [(report.stopped, report.tally.done) for report in reports] == [(None, 700)] * 6
     assert sorted(line["change"] for line in audit_lines(folder)) == [1, 2, 3, 4, 5, 6]
-    await asyncio.gather(*(undone(desk, report.change) for desk, report in zip(desks, reports, strict=True)))
+    await asyncio.gather(*(undone(service, report.change) for service, report in zip(services, reports, strict=True)))
 
     assert everything(client) == before
-    for desk in desks:
-        await desk.aclose()
+    for service in services:
+        await service.aclose()
 
 
 async def test_two_undos_of_one_change_restore_it_once(
@@ -458,7 +460,7 @@ async def test_two_undos_of_one_change_restore_it_once(
     before = everything(client)
     await done(triage, Delete(queue="a"))
     other = ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
-    previews = [await desk.preview_undo() for desk in (triage, other)]
+    previews = [await service.preview_undo() for service in (triage, other)]
 
     ended = await asyncio.gather(
         triage.run(previews[0]).to_end(), other.run(previews[1]).to_end(), return_exceptions=True

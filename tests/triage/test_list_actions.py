@@ -60,9 +60,9 @@ def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Li
 
 @pytest.fixture
 async def lists(redis_url: str, folder: Path, names: ListNames) -> AsyncIterator[ChangeService]:
-    desk = list_changes(redis_url, names, folder)
-    yield desk
-    await desk.aclose()
+    service = list_changes(redis_url, names, folder)
+    yield service
+    await service.aclose()
 
 
 @pytest.fixture
@@ -197,12 +197,12 @@ async def test_two_who_marked_equal_items_take_one_each_and_no_more(
     lay(client, names, A, [b"same", b"other", b"same", b"same"])
     other = list_changes(redis_url, names, folder)
     previews = [
-        await desk.preview(Delete(queue=A), Marked((Shown(item_id("queue", place, b"same"), "0", 0),)))
-        for desk, place in ((lists, 0), (other, 2))
+        await service.preview(Delete(queue=A), Marked((Shown(item_id("queue", place, b"same"), "0", 0),)))
+        for service, place in ((lists, 0), (other, 2))
     ]
     assert take(client, names, A) == [b"same"]
-    for desk, preview in zip((lists, other), previews, strict=True):
-        assert (preview.count, (await desk.run(preview).to_end()).tally.done) == (1, 1)
+    for service, preview in zip((lists, other), previews, strict=True):
+        assert (preview.count, (await service.run(preview).to_end()).tally.done) == (1, 1)
     assert read(client, names, A) == [b"other"]
     third = await lists.preview(Delete(queue=A), Marked((Shown(item_id("queue", 3, b"same"), "0", 0),)))
     assert (third.count, third.elsewhere) == (0, 1)

@@ -30,7 +30,7 @@ class Scene(KilledChanges):
         lay(self.client, NAME, "queue:a:processing", [b"w 1", b"w 2", b"same"])
         self.client.zadd("queue:a:leases", {lease("a", b"w 1"): 2**41, lease("b", b"same"): 1})
 
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         return list_changes(self._url, ListNames(), self.folder)
 
     def bodies(self) -> Counter[bytes]:

@@ -55,7 +55,7 @@ class Interleaving(ChangeMachine[State]):
         super().__init__(client, url, folder, loop)
         self.names, self.number = names, 0
 
-    def desk(self) -> ChangeService:
+    def service(self) -> ChangeService:
         return list_changes(self.url, self.names, self.folder)
 
     @initialize()

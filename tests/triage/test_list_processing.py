@@ -30,9 +30,9 @@ def end(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def lists(redis_url: str, folder: Path, end: str) -> AsyncIterator[ChangeService]:
-    desk = list_changes(redis_url, NAMES[end], folder)
-    yield desk
-    await desk.aclose()
+    service = list_changes(redis_url, NAMES[end], folder)
+    yield service
+    await service.aclose()
 
 
 async def done(lists: ChangeService, action: Action, scope: Scope | None = None) -> ChangeReport:

@@ -16,14 +16,14 @@ from tests.triage.list_doing import ITEMS, NAMES, A, B, fill, lay, list_changes
 async def test_read_only_refuses_below_everything(redis_url: str, folder: Path, client: Redis) -> None:
     fill(client, NAMES["right"])
     before = everything(client)
-    desk = list_changes(redis_url, NAMES["right"], folder, read_only=True)
-    for ask in (lambda: desk.preview(Delete(queue=A)), desk.preview_undo):
+    service = list_changes(redis_url, NAMES["right"], folder, read_only=True)
+    for ask in (lambda: service.preview(Delete(queue=A)), service.preview_undo):
         with pytest.raises(TriageError, match="read-only"):
             await ask()
-    assert await desk.recover() == []
+    assert await service.recover() == []
     assert everything(client) == before
     assert not audit_lines(folder)
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_in_a_cluster_keys_of_several_slots_are_refused(

@@ -70,24 +70,24 @@ class LosingOutcomes:
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, folder: Path, name: str) -> None:
     before = everything(client)
-    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
-    preview = await desk.preview(ACTIONS[name])
+    service = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
+    preview = await service.preview(ACTIONS[name])
     losing = LosingOutcomes(1 if name == "send" else 3)
     proxy.change(losing)
 
-    report = await desk.run(preview).to_end()
+    report = await service.run(preview).to_end()
 
     assert report.stopped is None
     assert report.tally.done == report.tally.handled == preview.count
     assert markers(client) == {}
     assert losing.left == 0
     losing.left = 1
-    back = await undone(desk)
+    back = await undone(service)
     assert (back.stopped, back.tally.done) == (None, preview.count)
     assert everything(client) == before
     assert losing.left == 0
     assert [line["done"] for line in audit_lines(folder)] == [preview.count] * 2
-    await desk.aclose()
+    await service.aclose()
 
 
 @pytest.mark.parametrize("every", [2, 3, 5, 7, 11])
@@ -96,13 +96,13 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
     proxy: Proxy, client: Redis, folder: Path, name: str, every: int
 ) -> None:
     before = everything(client)
-    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
-    preview = await desk.preview(ACTIONS[name])
+    service = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
+    preview = await service.preview(ACTIONS[name])
     proxy.change(losing(every, 4))
 
-    report = await desk.run(preview).to_end()
+    report = await service.run(preview).to_end()
     proxy.forward()
-    recovered = await desk.recover()
+    recovered = await service.recover()
 
     left = client.zcard("rsmq:a")
     change = max(line["change"] for line in audit_lines(folder)) if report.change is None else report.change
@@ -111,9 +111,9 @@ async def test_whatever_is_lost_what_is_said_is_what_was_done(
     if name == "move":
         assert client.zcard("rsmq:b") == MESSAGES - left
     if left < MESSAGES:
-        await undone(desk, change)
+        await undone(service, change)
     assert kept(client) == before
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_found_out_later(
@@ -121,8 +121,8 @@ async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_fou
 ) -> None:
     monkeypatch.setattr(execute, "_SETTLE_WAITS_S", (0.01, 0.02))
     before = everything(client)
-    desk = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
-    run = desk.run(await desk.preview(Delete(queue="a")))
+    service = ChangeService(RsmqBackend(proxy.url, "rsmq"), folder)
+    run = service.run(await service.preview(Delete(queue="a")))
     async for tally in run:
         if tally.done:
             proxy.refuse()
@@ -131,13 +131,13 @@ async def test_a_server_that_goes_away_stops_the_change_and_what_was_done_is_fou
     assert run.report.stopped is not None
     assert "connection refused" in run.report.stopped or "closed the connection" in run.report.stopped
     proxy.listen()
-    await desk.recover()
+    await service.recover()
     left = client.zcard("rsmq:a")
     assert 0 < left < MESSAGES
     assert markers(client).keys() == {key for key, value in markers(client).items() if not value}
-    back = await undone(desk, run.report.change)
+    back = await undone(service, run.report.change)
     assert back.tally.done == MESSAGES - left
     assert kept(client) == before
-    again = await done(desk, Delete(queue="a"))
+    again = await done(service, Delete(queue="a"))
     assert again.tally.done == MESSAGES
-    await desk.aclose()
+    await service.aclose()

@@ -365,19 +365,19 @@ async def test_two_undos_of_parts_put_a_message_back_once(
     triage: ChangeService, client: Redis, redis_url: str, folder: Path, ids: list[str], *, of_one_desk: bool
 ) -> None:
     await done(triage, actions.Delete(queue="q"))
-    desk = triage if of_one_desk else ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
+    service = triage if of_one_desk else ChangeService(RsmqBackend(redis_url, "rsmq"), folder)
     first = await triage.preview_undo(1, scope=Named(tuple(ids[:20])))
-    second = await desk.preview_undo(1, scope=Named(tuple(ids[10:30])))
+    second = await service.preview_undo(1, scope=Named(tuple(ids[10:30])))
     rest = await triage.preview_undo(1)
     running = aiter(triage.run(first))
     await anext(running)
     with pytest.raises(TriageError, match="change 1 is being undone by another rsmq-tui"):
-        await desk.run(second).to_end()
+        await service.run(second).to_end()
     async for _ in running:
         pass
 
     # It was previewed before the first one ran, and finds what that has undone when it runs.
-    report = await desk.run(second).to_end()
+    report = await service.run(second).to_end()
 
     assert (report.tally.done, report.tally.skipped) == (10, {"undone meanwhile": 10})
     assert in_queue(client, "q") == set(ids[:30])
@@ -388,8 +388,8 @@ async def test_two_undos_of_parts_put_a_message_back_once(
     with closing(Journal(folder / "journal.sqlite")) as journal:
         last = journal.changes(1)[0]
         assert (last.done, last.skipped) == (MESSAGES - 30, 30)
-    if desk is not triage:
-        await desk.aclose()
+    if service is not triage:
+        await service.aclose()
 
 
 async def test_an_undo_of_a_part_that_was_interrupted_is_settled_and_counts(

@@ -22,13 +22,13 @@ def files_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("name", ACTIONS)
 async def test_every_action_is_refused(client: Redis, redis_url: str, folder: Path, tmp_path: Path, name: str) -> None:
     fill(client)
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
-        await desk.preview(ACTIONS[name](tmp_path))
+        await service.preview(ACTIONS[name](tmp_path))
 
     assert files_in(folder) == {}
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, folder: Path) -> None:
@@ -38,16 +38,16 @@ async def test_undo_and_recovery_are_refused_too(client: Redis, redis_url: str, 
     await writer.aclose()
     files = files_in(folder)
     assert files
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client):
         for change in (None, 1):
             with pytest.raises(TriageError, match=READ_ONLY):
-                await desk.preview_undo(change)
-        assert await desk.recover() == []
+                await service.preview_undo(change)
+        assert await service.recover() == []
 
     assert files_in(folder) == files
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_a_preview_of_another_desk_is_refused(
@@ -55,13 +55,13 @@ async def test_a_preview_of_another_desk_is_refused(
 ) -> None:
     fill(client)
     preview = await triage.preview(Delete(queue="a"))
-    desk = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), folder, read_only=True)
 
     with untouched(client), pytest.raises(TriageError, match=READ_ONLY):
-        desk.run(preview)
+        service.run(preview)
 
     preview.close()
-    await desk.aclose()
+    await service.aclose()
 
 
 async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
@@ -70,12 +70,12 @@ async def test_a_user_without_permission_to_write_changes_nothing_and_is_told(
     fill(client)
     before = everything(client)
     client.acl_setuser("ann", enabled=True, passwords=["+secret"], keys="*", commands=["+@all", "-@write"])
-    desk = ChangeService(RsmqBackend(redis_url.replace("://", "://ann:secret@"), "rsmq"), folder)
+    service = ChangeService(RsmqBackend(redis_url.replace("://", "://ann:secret@"), "rsmq"), folder)
 
-    report = await done(desk, Delete(queue="a"))
+    report = await done(service, Delete(queue="a"))
 
     assert report.stopped is not None
     assert "may not" in report.stopped
     assert not report.undoable
     assert everything(client) == before
-    await desk.aclose()
+    await service.aclose()

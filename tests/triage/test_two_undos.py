@@ -25,7 +25,7 @@ async def test_an_undo_is_refused_while_another_one_of_the_same_change_runs(
     lay(client, names, A, ITEMS)
     first, second = (list_changes(redis_url, names, folder) for _ in range(2))
     await done(first, Delete(queue=A))
-    previews = [await desk.preview_undo() for desk in (first, second)]
+    previews = [await service.preview_undo() for service in (first, second)]
     running = aiter(first.run(previews[0]))
     await anext(running)
 
@@ -35,8 +35,8 @@ async def test_an_undo_is_refused_while_another_one_of_the_same_change_runs(
         pass
 
     assert read(client, names, A) == ITEMS
-    for desk in (first, second):
-        await desk.aclose()
+    for service in (first, second):
+        await service.aclose()
 
 
 async def test_what_was_left_when_it_was_previewed_is_what_is_undone_meanwhile(
@@ -66,30 +66,31 @@ async def test_what_was_left_when_it_was_previewed_is_what_is_undone_meanwhile(
 async def test_two_undos_at_once_put_items_back_once(client: Redis, redis_url: str, folder: Path) -> None:
     names = ListNames()
     lay(client, names, A, ITEMS)
-    desks = [list_changes(redis_url, names, folder) for _ in range(2)]
-    await done(desks[0], Delete(queue=A))
-    previews = [await desk.preview_undo() for desk in desks]
+    services = [list_changes(redis_url, names, folder) for _ in range(2)]
+    await done(services[0], Delete(queue=A))
+    previews = [await service.preview_undo() for service in services]
 
     ended = await asyncio.gather(
-        *(desk.run(preview).to_end() for desk, preview in zip(desks, previews, strict=True)), return_exceptions=True
+        *(service.run(preview).to_end() for service, preview in zip(services, previews, strict=True)),
+        return_exceptions=True,
     )
 
     assert read(client, names, A) == ITEMS
     assert sum(isinstance(each, TriageError) or not each.tally.done for each in ended) == 1
-    for desk in desks:
-        await desk.aclose()
+    for service in services:
+        await service.aclose()
 
 
 async def test_an_undo_that_ended_does_not_stand_in_the_way(client: Redis, redis_url: str, folder: Path) -> None:
     names = ListNames()
     lay(client, names, A, ITEMS)
-    desk = list_changes(redis_url, names, folder)
-    await done(desk, Delete(queue=A))
-    back = await undone(desk)
+    service = list_changes(redis_url, names, folder)
+    await done(service, Delete(queue=A))
+    back = await undone(service)
 
-    again = await undone(desk, back.change)
-    last = await undone(desk)
+    again = await undone(service, back.change)
+    last = await undone(service)
 
     assert (back.tally.done, again.tally.done, last.tally.done) == (5, 5, 5)
     assert read(client, names, A) == ITEMS
-    await desk.aclose()
+    await service.aclose()

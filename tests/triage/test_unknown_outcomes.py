@@ -268,9 +268,9 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
         queues = Rsmq(client)
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = ChangeService(RsmqBackend(server.url, "rsmq"), folder)
+        service = ChangeService(RsmqBackend(server.url, "rsmq"), folder)
         losing.markers_too = False
-        await lost(desk, Delete(queue="a"), losing, link=True)
+        await lost(service, Delete(queue="a"), losing, link=True)
         client.delete(*(key for key in markers(client) if not key.endswith(b"announced")))
         client.config_set("maxmemory-policy", "allkeys-random")
         client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_000_000)
@@ -279,8 +279,8 @@ async def test_a_server_that_evicts_keys_settles_nothing_without_a_marker(folder
             if client.info("stats")["evicted_keys"]:
                 break
 
-        (change,) = await desk.recover()
-        await desk.aclose()
+        (change,) = await service.recover()
+        await service.aclose()
 
     assert (change.done, change.unsure) == (MESSAGES, MESSAGES)
 
@@ -502,24 +502,24 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
         queues = Rsmq(Redis.from_url(url))
         queues.create_queue("a")
         queues.send_messages("a", ["x"] * MESSAGES)
-        desk = ChangeService(RsmqBackend(url, "rsmq"), folder)
+        service = ChangeService(RsmqBackend(url, "rsmq"), folder)
         losing.markers_too = False
-        await lost(desk, Delete(queue="a"), losing, link=True)
-        await desk.recover()
-        assert len((await desk.preview_undo()).notes) == 1
-        await undone(desk)
-        await lost(desk, Delete(queue="a"), losing, link=True)
-        await desk.aclose()
+        await lost(service, Delete(queue="a"), losing, link=True)
+        await service.recover()
+        assert len((await service.preview_undo()).notes) == 1
+        await undone(service)
+        await lost(service, Delete(queue="a"), losing, link=True)
+        await service.aclose()
         first.stop()
         Rsmq(Redis.from_url(other.url)).create_queue("a")
 
         async with another_server_behind(port, other):
-            desk = ChangeService(RsmqBackend(url, "rsmq"), folder)
-            (change,) = await desk.recover()
+            service = ChangeService(RsmqBackend(url, "rsmq"), folder)
+            (change,) = await service.recover()
             with pytest.raises(TriageError, match="may have been consumed"):
-                await desk.preview_undo()
-            preview = await desk.preview_undo(unsettled=True)
-            await desk.aclose()
+                await service.preview_undo()
+            preview = await service.preview_undo(unsettled=True)
+            await service.aclose()
 
     assert (change.done, change.unsure, change.can_be_undone) == (MESSAGES, MESSAGES, True)
     assert preview.count == MESSAGES
@@ -528,10 +528,10 @@ async def test_another_server_at_the_same_address_is_told_and_decides_nothing(fo
 
 async def test_a_server_that_does_not_say_who_it_is_is_believed(client: Redis, redis_url: str, folder: Path) -> None:
     client.acl_setuser("mute", enabled=True, passwords=["+p"], keys=["*"], commands=["+@all", "-info"])
-    desk = ChangeService(RsmqBackend(redis_url.replace("://", "://mute:p@"), "rsmq"), folder)
-    await done(desk, Delete(queue="a"))
+    service = ChangeService(RsmqBackend(redis_url.replace("://", "://mute:p@"), "rsmq"), folder)
+    await done(service, Delete(queue="a"))
 
-    assert len((await desk.preview_undo()).notes) == 1
-    assert (await undone(desk)).tally.done == MESSAGES
-    await desk.aclose()
+    assert len((await service.preview_undo()).notes) == 1
+    assert (await undone(service)).tally.done == MESSAGES
+    await service.aclose()
     client.acl_deluser("mute")

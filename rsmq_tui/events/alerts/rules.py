@@ -576,9 +576,16 @@ class AlertRules:
 
     def _take_queues(self, rule: Rule, poll: _Poll) -> list[Telling]:
         """Apply a rule to the queues of a place."""
-        snapshot, profile, now, thresholds = poll.snapshot, poll.profile, poll.now, poll.thresholds
-        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, snapshot.ns)
+        snapshot, now = poll.snapshot, poll.now
+        topic = Topic(self._contents[rule.name], rule.when.text, poll.profile, snapshot.server, snapshot.ns)
         followed = self._follow(topic, rule, now)
+        self._observe_queues(rule, poll, followed)
+        due = followed.due(now, poll.muted, self._server_changes.get(poll.place))
+        return self._tellings_of_queues(rule, poll, due) if due else []
+
+    def _observe_queues(self, rule: Rule, poll: _Poll, followed: _Followed) -> None:
+        """Let a rule follow for which queues it holds now, since when, and for which it is over."""
+        snapshot, now = poll.snapshot, poll.now
         check, at_ms, queues = self._checks[rule.name], snapshot.at_ms, snapshot.queues
         looked, was_forecast, followed.is_forecast = poll.changed, followed.is_forecast, _is_forecast(snapshot)
         if looked is None or at_ms >= followed.next_ms or was_forecast is not followed.is_forecast:
@@ -595,7 +602,7 @@ class AlertRules:
                 if queue.name not in names or queue.name in hold:
                     continue
                 # An age that has reached its limit has no forecast, and is not over.
-                is_aged = (queue.waiting_ms(at_ms) or 0) >= thresholds.aged_ms
+                is_aged = (queue.waiting_ms(at_ms) or 0) >= poll.thresholds.aged_ms
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
                 is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
                 others.append((queue.name, False if is_known else None))
@@ -609,20 +616,21 @@ class AlertRules:
         followed.note_beginning({name: ms + ahead_ms for name, ms in since_ms.items() if ms is not None})
         over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
         followed.recover({name: None if ms is None else ms + ahead_ms for name, ms in over_ms.items()})
-        change = self._server_changes.get(poll.place)
-        due = followed.due(now, poll.muted, change)
-        present = {queue.name: queue for queue in queues} if due else {}
+
+    def _tellings_of_queues(self, rule: Rule, poll: _Poll, due: Sequence[_Due]) -> list[Telling]:
+        snapshot, check = poll.snapshot, self._checks[rule.name]
+        present = {queue.name: queue for queue in snapshot.queues}
 
         def affected(name: str, due: _Due) -> Affected:
             queue, change = present.get(name), due.change
             if queue is None or due.is_gone:
                 return Affected(name, None, None, f"queue {gone_words(due.deletions.get(name, change))}")
-            words = check.words(queue, at_ms, thresholds)
+            words = check.words(queue, snapshot.at_ms, poll.thresholds)
             return Affected(name, queue.verdict.value, queue.depth, f"{change}; {words}" if change else words)
 
         def message(each: _Due, names: Sequence[str]) -> AlertMessage:
             return AlertMessage(
-                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, snapshot.ns,
+                rule.name, each.state, rule.when.text, poll.now.wall_ms, poll.profile, snapshot.server, snapshot.ns,
                 tuple(affected(name, each) for name in names[:LISTED]), len(names),
                 each.lasts_ms if self._is_patient else None, is_gone=each.is_gone, change=each.change,
             )  # fmt: skip
