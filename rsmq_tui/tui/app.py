@@ -52,7 +52,7 @@ from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import (
     ANSI_THEME,
     DEFAULT_THEME,
-    TOKENS,
+    VARIABLES,
     ThemeError,
     ThemeFile,
     first_theme,
@@ -237,8 +237,8 @@ class RsmqApp(App[None]):
         self._begin_in(theme or (kept if kept in self._themes.files else DEFAULT_THEME))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return the default colours of our tokens, for themes that do not set them."""
-        return TOKENS
+        """Return the defaults of our own variables, for themes that do not set them."""
+        return VARIABLES
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Filter all output by the output guard, and draw with ASCII characters if only those are allowed."""
@@ -444,7 +444,7 @@ class RsmqApp(App[None]):
 
     def _free_soon(self) -> None:
         if self._freeing is not None:
-            # Not later with each screen: what is left by whoever leafs through many would add up.
+            # Not later with each screen: if many are opened and closed in turn, what they leave would add up.
             self._has_more_to_free = True
             return
         self._has_more_to_free = False
@@ -636,7 +636,7 @@ class RsmqApp(App[None]):
 
     def _quit(self, return_code: int = 0) -> None:
         if self._quitting is not None and return_code == _HUNG_UP:
-            # A terminal that is closed says so more than once, and not because somebody is impatient.
+            # A closed terminal sends this signal more than once: the later ones do not mean that the user insists.
             return
         if self._quitting is not None or not self.dashboard.changes.is_running:
             self.exit(None, return_code)

@@ -141,7 +141,7 @@ class TerminalDriver(LinuxDriver):
 def _is_hung_up(fileno: int) -> bool:
     """Return whether the other end of a terminal is closed."""
     terminal = select.poll()
-    # A hang-up is reported whatever is asked for.
+    # A hang-up is always reported.
     terminal.register(fileno, 0)
     return any(event & select.POLLHUP for _, event in terminal.poll(0))
 

@@ -31,7 +31,7 @@ def user_themes() -> Path:
 DEFAULT_THEME, ANSI_THEME = "rsmq-dark", "rsmq-ansi"
 
 # The colours that a theme may set besides Textual's own, with their defaults.
-TOKENS = {
+VARIABLES = {
     "verdict-broken": "#ff5f7e",
     "verdict-stalled": "#ff7a5c",
     "verdict-leaking": "#ff9a6c",
@@ -200,9 +200,9 @@ def _mistakes(values: Mapping[str, Any], variables: Any) -> Iterator[tuple[str, 
     if not isinstance(variables, dict):
         yield "variables", False, "variables must be a table"
         variables = {}
-    for key in sorted(variables.keys() - TOKENS.keys()):
-        yield key, True, f"unknown variable: {key}; allowed are {', '.join(TOKENS)}"
-    for of, keys, in_variables in ((values, _COLORS, False), (variables, TOKENS, True)):
+    for key in sorted(variables.keys() - VARIABLES.keys()):
+        yield key, True, f"unknown variable: {key}; allowed are {', '.join(VARIABLES)}"
+    for of, keys, in_variables in ((values, _COLORS, False), (variables, VARIABLES, True)):
         for key in keys:
             if key in of and (reason := _color_mistake(of[key])):
                 yield key, in_variables, f"{key} {reason}"
@@ -263,7 +263,7 @@ MESSAGE_TOKENS = {
     MessageState.IN_FLIGHT: "hidden",
     MessageState.DELAYED: "muted",
     MessageState.EXPIRED: "alarm",
-    MessageState.UNLEASED: "verdict-aged",
+    MessageState.UNLEASED: "notice",
 }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.theme import SIGNS, TOKENS, shipped_themes
+from rsmq_tui.tui.theme import SIGNS, VARIABLES, shipped_themes
 from tests.cli.conftest import Command
 from tests.hostile.terminal import Terminal
 
@@ -29,7 +29,7 @@ def test_all_themes_are_listed_as_json(anywhere: Command, themes: Path, argument
     assert found.keys() == {*(path.stem for path in shipped_themes().glob("*.toml")), "mine"}
     dark = found["rsmq-dark"]
     assert (dark["dark"], dark["ansi"], dark["included"]) == (True, False, True)
-    assert dark["verdicts"] == {verdict.value: TOKENS[f"verdict-{verdict}"] for verdict in SIGNS}
+    assert dark["verdicts"] == {verdict.value: VARIABLES[f"verdict-{verdict}"] for verdict in SIGNS}
     mine = found["mine"]
     assert (mine["dark"], mine["included"], mine["description"]) == (False, False, "")
     assert mine["file"] == str(themes / "mine.toml")

@@ -10,13 +10,13 @@ import pytest
 from textual.theme import Theme
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.theme import TOKENS, read_theme, shipped_themes
+from rsmq_tui.tui.theme import VARIABLES, read_theme, shipped_themes
 from tests.colours import SIMULATED, contrast, distance
 
 SHIPPED = [read_theme(path).theme for path in sorted(shipped_themes().glob("*.toml"))]
 THEMES = {theme.name: theme for theme in SHIPPED if not theme.ansi}
 # What is not drawn as text: lines, bars and the row of the cursor.
-TEXTS = [token for token in TOKENS if token not in ("rule", "spark", "cursor")]
+TEXTS = [token for token in VARIABLES if token not in ("rule", "spark", "cursor")]
 COLOURS = ("foreground", "primary", "secondary", "accent", "warning", "error", "success")
 CONTRAST, HIGH_CONTRAST = 4.5, 7
 APART, FAR_APART = 2.5, 10

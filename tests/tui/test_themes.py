@@ -7,7 +7,7 @@ import pytest
 from textual.theme import BUILTIN_THEMES
 
 from rsmq_tui.charts.series import Palette
-from rsmq_tui.tui.theme import TOKENS, load_themes, read_theme, shipped_themes, user_themes
+from rsmq_tui.tui.theme import VARIABLES, load_themes, read_theme, shipped_themes, user_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import opened, play, press
 from tests.tui.reading import app_of, notes_of
@@ -31,23 +31,23 @@ def test_there_are_dark_and_light_themes_and_one_for_sixteen_colours() -> None:
 def test_a_shipped_theme_colours_every_token_and_is_named_like_its_file(path: Path) -> None:
     values = tomllib.loads(path.read_text())
     assert values["name"] == path.stem
-    assert values["variables"].keys() == TOKENS.keys()
+    assert values["variables"].keys() == VARIABLES.keys()
     file = read_theme(path)
     assert file.is_shipped
     assert 0 < len(file.description) <= 60
     theme = file.theme
-    assert TOKENS.keys() <= theme.variables.keys()
+    assert VARIABLES.keys() <= theme.variables.keys()
     assert theme.background is not None
     assert theme.foreground is not None
 
 
 def test_the_defaults_of_tokens_are_those_of_the_dark_theme() -> None:
-    assert dict(load_themes().themes["rsmq-dark"].variables) == TOKENS
+    assert dict(load_themes().themes["rsmq-dark"].variables) == VARIABLES
 
 
 def test_the_ansi_theme_uses_the_terminals_own_colours_only() -> None:
     theme = load_themes().themes["rsmq-ansi"]
-    values = [theme.primary, theme.background, theme.foreground, *(theme.variables[token] for token in TOKENS)]
+    values = [theme.primary, theme.background, theme.foreground, *(theme.variables[token] for token in VARIABLES)]
     assert [value for value in values if not str(value).startswith("ansi_")] == []
     # Textual's own styles want these from every ANSI theme.
     assert BUILTIN_THEMES["ansi-dark"].variables.keys() <= theme.variables.keys()
@@ -80,7 +80,7 @@ async def test_a_screen_beneath_is_recoloured_too(source: ScriptedSource) -> Non
             str(segment.style.color.name) for segment in table.render_line(2) if segment.style and segment.style.color
         }
         assert load_themes().themes["rsmq-light"].variables["verdict-stalled"] in colors
-        assert TOKENS["verdict-stalled"] not in colors
+        assert VARIABLES["verdict-stalled"] not in colors
 
 
 async def test_every_theme_of_textual_can_be_picked(source: ScriptedSource) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.widget import Widget
 
-from rsmq_tui.tui.theme import TOKENS, ThemeError, load_themes, read_theme, shipped_themes
+from rsmq_tui.tui.theme import VARIABLES, ThemeError, load_themes, read_theme, shipped_themes
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.tui.driving import opened, play, press, until
 from tests.tui.reading import app_of, notes_of, text_of
@@ -151,7 +151,7 @@ async def test_a_users_theme_replaces_a_shipped_one_of_the_same_name(themes: Pat
         assert app_of(pilot).theme == "rsmq-dark"
         assert app_of(pilot).theme_variables["primary"] == "#010203"
         assert app_of(pilot).theme_variables["verdict-ok"] == "#040506"
-        assert app_of(pilot).theme_variables["verdict-aged"] == TOKENS["verdict-aged"]
+        assert app_of(pilot).theme_variables["verdict-aged"] == VARIABLES["verdict-aged"]
 
 
 def test_no_folder_of_the_user_is_fine(own_configuration: Path) -> None:

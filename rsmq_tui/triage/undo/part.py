@@ -172,7 +172,7 @@ async def select_part(
 ) -> Selected:
     """Return the messages of a change that a scope selects; raises what the editor and journal raise.
 
-    Raises ``TriageError`` if a filter needs bodies that nobody has.
+    Raises ``TriageError`` if a filter needs bodies that are not stored.
     """
     chooser = _chooser_of(scope, editor, change)
     places: dict[int, Collection[int]] = {}

@@ -527,7 +527,7 @@ class OverviewScreen(DashboardScreen):
         if usual := self.dashboard.usual_words(part, queue.name):
             pieces.append((f" · {usual}", "muted"))
         if queue.problems:
-            pieces.append((f"   ! {'; '.join(queue.problems)}", "verdict-aged"))
+            pieces.append((f"   ! {'; '.join(queue.problems)}", "notice"))
         pieces += known_pieces(known)
         # While the cursor stays, what is below does not jump.
         stays = self._explained == row.key and self._pane.position != "closed"

@@ -568,7 +568,7 @@ class SearchScreen(DashboardScreen):
         if self._order != BY_QUEUE:
             ranked.append((0, (f", {self._order.words}", "muted")))
         if unsearched:
-            ranked.append((1, (f" · {count(unsearched)} too long to search", "verdict-aged")))
+            ranked.append((1, (f" · {count(unsearched)} too long to search", "notice")))
         if errors:
             ranked.append((0, (f" · ✗ {plural(errors, 'queue')} not read", "alarm")))
         if marked := self._marked_words():

@@ -104,7 +104,7 @@ def fact_pieces(state: QueueState | None, at_ms: int) -> list[Piece]:
     pieces: list[Piece] = [(f" limit: {limit} at the rates of 10 min  ", "strong")] if limit else []
     pieces.append((f" {' · '.join(_facts(state))}", "muted"))
     if state.problems:
-        pieces.append((f"   ! {'; '.join(state.problems)}", "verdict-aged"))
+        pieces.append((f"   ! {'; '.join(state.problems)}", "notice"))
     return pieces
 
 

@@ -368,10 +368,10 @@ def search_pieces(
             ranked.append((3, (f", first {count(ROWS_MAX)} shown", "muted")))
         if hits.not_searched:
             too_long = "too long" if is_short else "too long to search"
-            ranked.append((0, (f" · {count(hits.not_searched)} {too_long}", "verdict-aged")))
+            ranked.append((0, (f" · {count(hits.not_searched)} {too_long}", "notice")))
         ranked += _state_words(hits, now_ms, refresh, is_short=is_short)
         if hits.restarts:
-            ranked.append((1, (f" · {INCOMPLETE}", "verdict-aged")))
+            ranked.append((1, (f" · {INCOMPLETE}", "notice")))
         pieces = fitting(ranked, width - 1)
         if cells_of(pieces) < width:
             break
@@ -406,7 +406,7 @@ def _state_words(hits: Hits, now_ms: int, refresh: str, *, is_short: bool = Fals
     age = "before the first reply"
     if hits.at_ms:
         age = "as of now" if is_of_now else f"{duration(now_ms - hits.at_ms)} old"
-    token = "verdict-aged" if is_stopped else "muted"
+    token = "notice" if is_stopped else "muted"
     share = f"{hits.scanned / max(1, hits.depth):.0%}" if is_short else f"{count(hits.scanned)} of {count(hits.depth)}"
     stopped = f" · stopped at {share}" if is_stopped else ""
     refreshes = "" if is_of_now and not is_stopped else f" · {refresh} refreshes"

@@ -28,13 +28,13 @@ from rsmq_tui.tui.theme import chart_colour
 Piece = tuple[str, str]
 # A line that is cut off ends with a whole word if that leaves this share of it.
 _WORDS_LEAST = 0.75
-TOKENS = (
+_TOKENS = (
     *(f"verdict-{verdict}" for verdict in Verdict),
-    *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "spark", "spark-high"),
-    *("json-key", "json-string", "json-number", "json-word"),
+    *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "notice"),
+    *("spark", "spark-high", "json-key", "json-string", "json-number", "json-word"),
 )
 # Textual computes the style of a component class for every widget that declares it, so only the app declares them.
-TOKEN_CLASSES = {f"token--{token}" for token in TOKENS}
+TOKEN_CLASSES = {f"token--{token}" for token in _TOKENS}
 
 
 def token_style(app: App[Any], token: str) -> Style:

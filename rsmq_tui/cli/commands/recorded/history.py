@@ -95,7 +95,7 @@ def command(options: Options) -> int:
     analysis = AnalysisLocation(_folder_of(options), options.history)
     if not has_screen():
         raise UsageError("the history screen needs a terminal; `rsmq-tui report` writes a file")
-    from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - whoever has no terminal needs it not
+    from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415 - not needed without a terminal
 
     app = RsmqApp(
         (),
