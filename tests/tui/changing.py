@@ -38,7 +38,6 @@ async def changing(
     """Open the dashboard; the first poll is on the screen."""
     triage = ChangeService(RsmqBackend(url, "rsmq"), folder, read_only=read_only)
     app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)])
-    app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard
         await until(

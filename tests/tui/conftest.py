@@ -45,6 +45,12 @@ async def _until_nothing_is_ready(*_: object) -> None:
 
 
 @pytest.fixture(autouse=True)
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is animated."""
+    monkeypatch.setattr("textual.constants.TEXTUAL_ANIMATIONS", "none")
+
+
+@pytest.fixture(autouse=True)
 def no_room_for_a_pane(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables have the whole terminal; a module that tests the pane overrides this."""
     monkeypatch.setattr("rsmq_tui.tui.widgets.pane.fitting", lambda _: ())

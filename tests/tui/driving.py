@@ -76,7 +76,6 @@ async def opened(
         keys=keys,
         analysis=analysis,
     )
-    app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         if queues is not None:
             await play(pilot, source, poll_of(source, queues))

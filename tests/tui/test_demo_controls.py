@@ -58,9 +58,7 @@ class FakeControls:
 
 
 def app_with(source: ScriptedSource, controls: FakeControls | None) -> RsmqApp:
-    app = RsmqApp([WatchedServer(source)], clock=source.clock, controls=controls)
-    app.animation_level = "none"
-    return app
+    return RsmqApp([WatchedServer(source)], clock=source.clock, controls=controls)
 
 
 def shown(pilot: Pilot[None]) -> list[list[str]]:

@@ -42,7 +42,6 @@ async def watched(source: ScriptedSource, folder: Path, height: int = 30) -> Asy
         return recorder
 
     app = RsmqApp([WatchedServer(source)], clock=source.clock, events=start)
-    app.animation_level = "none"
     async with app.run_test(size=(132, height), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")]))
         await until(pilot, lambda: app.dashboard.events, "events are recorded")
@@ -298,7 +297,6 @@ async def test_enter_replays_a_recorded_moment_and_else_opens_the_queue(
         events.start()
         poller = RsmqPoller(RsmqReader(redis_url), interval_s=0.05)
         app = RsmqApp([WatchedServer(poller)], recording=recorder, events=lambda: events)
-        app.animation_level = "none"
         try:
             async with app.run_test(size=(132, 36), notifications=True) as pilot:
                 await until(pilot, lambda: app.dashboard.events, "events are recorded")
@@ -363,7 +361,6 @@ async def test_a_replay_shows_what_happened_before_its_position(
 
     replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 450_000, playing=False)
     app = RsmqApp(replaying.servers, replay=replaying)
-    app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")
         await settled(pilot)

@@ -54,7 +54,6 @@ async def past_of(
 ) -> AsyncIterator[Pilot[None]]:
     """Open the screen of an analysis alone, and wait until it has been read."""
     app = RsmqApp((), analysis=AnalysisLocation(str(folder), history), **looks)
-    app.animation_level = "none"
     async with app.run_test(size=size, notifications=True) as pilot:
         await read(pilot)
         yield pilot
@@ -562,8 +561,7 @@ async def test_the_screen_never_waits_for_the_files(analysis_folder: Path, monke
         return whole(self, *asked)
 
     monkeypatch.setattr(Loader, "load", slow)
-    app = RsmqApp((), analysis=AnalysisLocation(str(analysis_folder)))
-    async with app.run_test(size=(132, 36)) as pilot:
+    async with RsmqApp((), analysis=AnalysisLocation(str(analysis_folder))).run_test(size=(132, 36)) as pilot:
         try:
             await pilot.press("l", "l", "m")
             assert "loading …" in text(pilot)

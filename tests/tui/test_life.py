@@ -207,7 +207,6 @@ def queues(client: redis.Redis) -> Rsmq:
 @asynccontextmanager
 async def _opened(source: RsmqPoller | ListPoller) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp([WatchedServer(source)])
-    app.animation_level = "none"
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: names_in(pilot), "a queue is shown")
         await pilot.press("enter")

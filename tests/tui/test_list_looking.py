@@ -44,7 +44,6 @@ def planted(client: redis.Redis) -> Iterator[None]:
 async def opened(url: str) -> AsyncIterator[Pilot[None]]:
     reader = ListReader(url, RIGHT, [QUEUE], shown_bytes=AGE_BYTES)
     app = RsmqApp([WatchedServer(ListPoller(reader, interval_s=0.05, age=age_path("made")))])
-    app.animation_level = "none"
     async with app.run_test(size=(150, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == [QUEUE], "the queue is shown")
         await pilot.press("enter")

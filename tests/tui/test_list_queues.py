@@ -49,9 +49,7 @@ def thumbnails(client: redis.Redis) -> ListQueue:
 @asynccontextmanager
 async def watching(url: str, folder: Path, *, read_only: bool = False) -> AsyncIterator[Pilot[None]]:
     profile = Profile("", Address(url), lists=("queue:*",), interval_s=0.05, read_only=read_only)
-    app = RsmqApp(_servers((profile,), folder))
-    app.animation_level = "none"
-    async with app.run_test(size=(170, 40), notifications=True) as pilot:
+    async with RsmqApp(_servers((profile,), folder)).run_test(size=(170, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(names_in(pilot)) == 2, "both queues are shown")
         yield pilot
 

@@ -35,7 +35,6 @@ def queues(client: redis.Redis) -> Iterator[Rsmq]:
 @asynccontextmanager
 async def _opened(url: str) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=0.05))])
-    app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")
         yield pilot

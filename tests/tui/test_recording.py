@@ -34,7 +34,6 @@ class Kept:
 async def test_each_snapshot_is_recorded_under_its_profile(source: ScriptedSource) -> None:
     kept = Kept()
     app = RsmqApp([WatchedServer(source, name="prod")], recording=cast(Recorder, kept), clock=source.clock)
-    app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         snapshot = poll_of(source, [queue_of("orders")])
         await play(pilot, source, snapshot)

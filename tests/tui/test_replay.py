@@ -74,7 +74,6 @@ async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIter
     replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
     app = RsmqApp(replaying.servers, replay=replaying, clock=clock, ascii_only=ascii_only, keys=keys)
     dashboard = app.dashboard
-    app.animation_level = "none"
     async with app.run_test(size=size, notifications=notifications) as pilot:
         await until(pilot, lambda: dashboard.snapshot is not None, "something is shown")
         await settled(pilot)
@@ -574,7 +573,6 @@ async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: T
     triage: Any = ScriptedTriage()
     app = RsmqApp([WatchedServer(source, triage=triage)], clock=source.clock)
     dashboard = app.dashboard
-    app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5), "live-2": row_of(depth=6)})
         await press(pilot, "enter")
@@ -607,7 +605,6 @@ async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: T
 async def test_it_opens_on_a_queue_where_one_is_named(tape: Tape, source: ScriptedSource) -> None:
     app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
-    app.animation_level = "none"
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         dashboard.open_replay(str(tape.out), NOON_MS + 120_000, "orders")
@@ -671,7 +668,6 @@ async def test_live_screens_know_no_key_of_a_replay(source: ScriptedSource) -> N
 async def test_replays_that_were_left_are_let_go_of(tape: Tape, source: ScriptedSource) -> None:
     app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
-    app.animation_level = "none"
     held: list[weakref.ref[object]] = []
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
@@ -694,7 +690,6 @@ async def test_files_left_out_are_told_in_each_replay(tape: Tape, source: Script
     tape.files[1].write_bytes(b"PAR1" + b"\0" * 300)
     app = RsmqApp([WatchedServer(source)], clock=source.clock)
     dashboard = app.dashboard
-    app.animation_level = "none"
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})
         for _ in range(2):

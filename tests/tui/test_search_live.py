@@ -53,9 +53,7 @@ def planted(client: redis.Redis) -> Iterator[Planted]:
 
 @asynccontextmanager
 async def _opened(url: str, rows: int | None = None) -> AsyncIterator[Pilot[None]]:
-    app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=0.05))])
-    app.animation_level = "none"
-    async with app.run_test(size=(130, 34)) as pilot:
+    async with RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=0.05))]).run_test(size=(130, 34)) as pilot:
         await until(pilot, lambda: names_in(pilot) == ["orders"], "the queue is shown")
         await pilot.press("enter")
         await until(pilot, lambda: len(names_in(pilot)) == (rows or table_of(pilot).visible_rows), "a page is shown")

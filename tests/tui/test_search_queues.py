@@ -56,9 +56,7 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         ),
         WatchedServer(lists, place="lists", ns=LIST.ns, triage=list_changes(url, ListNames(), folder)),
     ]
-    app = RsmqApp(servers)
-    app.animation_level = "none"
-    async with app.run_test(size=(150, 40), notifications=True) as pilot:
+    async with RsmqApp(servers).run_test(size=(150, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")
         await pilot.press("f")
         await wait_for_screen(pilot, SearchScreen)

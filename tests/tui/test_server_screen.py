@@ -213,7 +213,6 @@ async def test_one_server_after_the_other() -> None:
     # Two namespaces of one server are one server.
     servers = {"prod": "redis://prod:6379/0", "prod jobs": "redis://prod:6379/0", "test": "redis://test:6379/0"}
     app = RsmqApp([WatchedServer(source, place=source.last.place, name="x") for source in sources], clock=clock)
-    app.animation_level = "none"
     async with app.run_test(size=(120, 30)) as pilot:
         for source in sources:
             polled = poll_of(source, [queue_of("orders")._replace(place=source.last.place)])
@@ -241,7 +240,6 @@ async def test_a_real_server() -> None:
         # By this clock, no time passes.
         clock = FakeClock()
         app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(server.url), interval_s=0.05, clock=clock))], clock=clock)
-        app.animation_level = "none"
         async with app.run_test(size=(120, 30)) as pilot:
             await until(pilot, lambda: app.dashboard.snapshot is not None, "the first poll arrives")
             calls = int(client.info("commandstats").get("cmdstat_info", {"calls": 0})["calls"])

@@ -53,7 +53,6 @@ class _Servers:
             for place, source in self.sources.items()
         ]
         self.app = RsmqApp(self.watched, clock=clock)
-        self.app.animation_level = "none"
 
     def play(self, place: str, queues: Sequence[QueueState], at_ms: int = START_MS) -> None:
         source = self.sources[place]
@@ -208,7 +207,6 @@ async def test_of_one_server_that_is_gone_one_age_and_one_countdown_are_told() -
     sources = {place: ScriptedSource(clock, place=place) for place in ("rsmq", LISTS_NS)}
     url = "redis://cache-1:6379/0"
     app = RsmqApp([WatchedServer(source, place=place, ns=place) for place, source in sources.items()], clock=clock)
-    app.animation_level = "none"
     async with app.run_test(size=(200, 30)) as pilot:
         for place, source in sources.items():
             queue = queue_of("orders", ready=5, place=place, oldest_ready_ms=START_MS)
@@ -322,9 +320,7 @@ async def test_two_namespaces_of_one_server_find_out_once_what_was_interrupted()
         WatchedServer(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
         for source, triage in zip(sources, triages, strict=True)
     ]
-    app = RsmqApp(servers, clock=clock)
-    app.animation_level = "none"
-    async with app.run_test(size=(140, 36)) as pilot:
+    async with RsmqApp(servers, clock=clock).run_test(size=(140, 36)) as pilot:
         for source in sources:
             queue = queue_of("q", place=source.last.place)
             source.play(replace(poll_of(source, [queue]), server="redis://prod:6379/0"))
@@ -358,9 +354,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
             )
             for place, url in urls.items()
         ]
-        app = RsmqApp(servers)
-        app.animation_level = "none"
-        async with app.run_test(size=(140, 36), notifications=True) as pilot:
+        async with RsmqApp(servers).run_test(size=(140, 36), notifications=True) as pilot:
             await until(pilot, lambda: len(table_of(pilot).keys) == 2, "both are there")
             await says(pilot, "gone is stale")
             await _on(pilot, "other", "orders")

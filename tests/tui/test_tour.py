@@ -49,7 +49,6 @@ async def _touring(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         controls=None,
         tour=True,
     )
-    app.animation_level = "none"
     async with app.run_test(size=(100, 36)) as pilot:
         await until(pilot, lambda: {ORDERS, EMAILS, DEAD_LETTERS} <= set(names_in(pilot)), "the queues are shown")
         yield pilot
@@ -180,7 +179,6 @@ async def _client(url: str) -> AsyncIterator[redis.Redis]:
 
 async def test_steps_are_skipped_and_named_at_the_end(source: ScriptedSource) -> None:
     app = RsmqApp([WatchedServer(source)], clock=source.clock, tour=True)
-    app.animation_level = "none"
     async with app.run_test(size=(80, 24)) as pilot:
         await play(pilot, source, _poll(source))
         await until(pilot, lambda: app.dashboard.tour is not None, "the tour begins")

@@ -30,7 +30,6 @@ async def test_it_is_shown_read_and_changed(
     service = ChangeService(ToyBackend(redis_url), tmp_path)
     rsmq, toys = RsmqPoller(RsmqReader(redis_url), place="rsmq"), ToyPoller(redis_url, [QUEUE], place="toys")
     app = RsmqApp([WatchedServer(rsmq, place="rsmq"), WatchedServer(toys, place="toys", ns=TOY.ns, triage=service)])
-    app.animation_level = "none"
 
     async with app.run_test(size=(170, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(names_in(pilot)) == 2, "both queues are shown")
