@@ -119,11 +119,11 @@ class OpenFile(ABC):
             while left:
                 left = left[os.write(self._fd, left) :]
         except OSError:
-            self._take_back()
+            self._truncate()
             raise
         self._end += len(data)
 
-    def _take_back(self) -> None:
+    def _truncate(self) -> None:
         try:
             os.ftruncate(self._fd, self._end)
             os.lseek(self._fd, self._end, os.SEEK_SET)
@@ -301,7 +301,7 @@ class Spool:
             self._lock.release()
 
 
-def make_workplace(root: Path, recorder: str) -> Spool:
+def make_spool(root: Path, recorder: str) -> Spool:
     """Create a recorder's folder, and lock it; raises ``OSError``."""
     root.mkdir(parents=True, exist_ok=True)
     with _gate(root):
@@ -437,7 +437,7 @@ class Writer:
                     f"{self.label} contains a history of version {version}, but this program writes "
                     f"version {VERSION}: record to another folder, or use a newer program"
                 )
-            place = self._place = make_workplace(self._root, self.recorder)
+            place = self._place = make_spool(self._root, self.recorder)
             # An older version may have described fewer columns.
             if version != VERSION or text != describe():
                 self._store.write(SCHEMA_FILE, describe(), place.folder / SCHEMA_FILE)

@@ -329,7 +329,7 @@ class PipelineRun:
             if is_joined:
                 plan = self._plan(before, is_full=is_full)
         self._step("planned")
-        return self._work(plan, notes)
+        return self._compute(plan, notes)
 
     def _plan(self, before: Manifest | None, *, is_full: bool) -> "_Plan":
         """Find what there is to compute."""
@@ -351,17 +351,17 @@ class PipelineRun:
         settings = json.loads(json.dumps(asdict(job.settings)))
         return _Plan(before, sources, new, work_plan_for(sources, new, before), left_out, settings)
 
-    def _work(self, plan: "_Plan", notes: list[str]) -> RunResult:
+    def _compute(self, plan: "_Plan", notes: list[str]) -> RunResult:
         history, out, before, sources = self._history, self._out, plan.before, plan.sources
         begun_s = time.monotonic()
         self._progress.expect(WEIGHTS[SAMPLES])
         self._begin("starting Spark")
         news = sources.look(name for names in plan.new.values() for name in names)
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-        working = self._open(run, plan, news)
+        batch_job = self._open(run, plan, news)
         damaged = {name: source.why for name, source in news.items() if source.why is not None}
         try:
-            made = working.by_day(sources, plan.todo, {*plan.left_out, *damaged}, before)
+            made = batch_job.by_day(sources, plan.todo, {*plan.left_out, *damaged}, before)
             self._step("days written")
             damaged |= made.damaged
             left_out = plan.left_out | {name: (history.stamp(name) or "", why) for name, why in damaged.items()}
@@ -382,7 +382,7 @@ class PipelineRun:
                 },
                 left_out,
             )
-            whole = working.over_all(manifest, before)
+            whole = batch_job.over_all(manifest, before)
             self._step("written")
         except Exception:
             # The next run removes what tasks still write.
@@ -395,7 +395,7 @@ class PipelineRun:
         tables = manifest.tables | unchanged(manifest, before) | {table: about.files for table, about in whole.items()}
         if self._job.compact:
             tables = with_days_joined(out, run, tables, sources.newest)
-        tables[RUNS] = {WHOLE_KEY: (self._logged(manifest, plan, made, news, rows, begun_s),)}
+        tables[RUNS] = {WHOLE_KEY: (self._write_run(manifest, plan, made, news, rows, begun_s),)}
         manifest = replace(manifest, tables=tables)
         manifest = replace(manifest, replaced=tuple(sorted(names_in(before) - names_in(manifest))))
         self._publish(replace(manifest, versions=versions(manifest, before)), before)
@@ -476,7 +476,7 @@ class PipelineRun:
             files[day] = (write_rows(self._out, run, SOURCES, rows, day),)
         return dict(sorted(files.items()))
 
-    def _logged(
+    def _write_run(
         self,
         manifest: Manifest,
         plan: "_Plan",

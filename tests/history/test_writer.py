@@ -13,7 +13,7 @@ from rsmq_tui.files import FileLock
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.rows import SampleRows
 from rsmq_tui.history.schema import COLUMNS, SAMPLES, SCHEMAS
-from rsmq_tui.history.writer import SYNC_EVERY_S, Segment, claim_abandoned, make_workplace
+from rsmq_tui.history.writer import SYNC_EVERY_S, Segment, claim_abandoned, make_spool
 from tests.history.made import DAY_MS, NOON_MS, PLACE, ClockedWriter, left_over, rows_of, state
 
 MIDNIGHT_MS = NOON_MS + DAY_MS // 2
@@ -159,7 +159,7 @@ def test_what_a_dead_recorder_left_is_sealed_once(out: Path, tmp_path: Path) -> 
 
 def test_what_a_dead_recorder_of_an_earlier_version_left_is_sealed(out: Path, tmp_path: Path) -> None:
     ClockedWriter(out, tmp_path).writer.close()
-    place = make_workplace(out / "_segments", "dead")
+    place = make_spool(out / "_segments", "dead")
     # It wrote the rows of each poll as an Arrow batch.
     segment = Segment(place.folder / "samples.2024-10-04.000001.arrows", SAMPLES, "2024-10-04", SCHEMAS[SAMPLES])
     rows = SampleRows("dead", PLACE)
@@ -179,7 +179,7 @@ def test_a_segment_that_cannot_be_read_keeps_no_other_from_being_sealed(out: Pat
     dead.poll(NOON_MS)
     segment = next(iter(dead.writer._open.values()))
     # Beside it, and in a folder before its own: names of another version.
-    first = make_workplace(out / "_segments", "0")
+    first = make_spool(out / "_segments", "0")
     foreign = [segment.path.with_name("a.arrows"), first.folder / "a.arrows"]
     for path in foreign:
         path.touch()
@@ -228,7 +228,7 @@ def test_a_flush_that_failed_is_tried_again_at_once(out: Path, tmp_path: Path, m
 
 
 def test_what_another_has_just_finished_is_not_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_workplace(tmp_path, "dead")._lock.release()
+    make_spool(tmp_path, "dead")._lock.release()
     acquire = FileLock.acquire
 
     def late(path: Path, *, wait: bool = False) -> FileLock | None:
