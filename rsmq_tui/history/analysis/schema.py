@@ -243,8 +243,8 @@ score: float: robust standard deviations away from it, or from the day before if
 metric: text: depth or oldest_ready_age_ms
 at_ms: whole: the last hour of the trend
 value: float: its mean in that hour
-slope_s: float: growth per second
-hours: whole: number of hours of the trend
+slope_s: float: growth per second, over these hours
+hours: whole: number of hours of the trend: up to 6, or those of up to 6 days
 limit: float: the limit
 reaches_ms: whole: when it reaches the limit; if it is over it, the hour since which it is; null if it does not grow
 told: text: the same in one sentence

@@ -368,7 +368,7 @@ PAGES = (
         lambda lists: lists.forecasts,
         lambda lists: len(lists.forecasts),
         sentence=lambda row: row.told,
-        empty="No forecasts: they need at least one day of history.",
+        empty="No forecasts: they need three hours of history, and depths a limit (pipeline run --depth-limit).",
     ),
     HistoryPage(
         "unusual",

@@ -1,9 +1,10 @@
 """Hours of queues made by chance, as ``rollup_1h`` holds them, and what they come to, told without haste."""
 
+import math
 import random
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from statistics import linear_regression, mean, median
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -95,6 +96,23 @@ def trending_hours(chances: Chances) -> list[Row]:
             last_ms = START_MS + at * HOUR_MS + dice.choice((HOUR_MS, HOUR_MS, 0, 1234))
             known = {f"{metric}_mean": None if dice.randrange(12) == 0 else mean * 100 for metric in METRICS}
             rows.append(hour(f"q{number}", at, **known | {"depth_mean": mean}, last_ms=last_ms))
+    return rows + _days_of_growth(dice, min(chances.missing, 10))
+
+
+def _days_of_growth(dice: random.Random, missing: int) -> list[Row]:
+    """The last days of queues that fill up every day or every other day, grow slowly, jumped, or began to grow."""
+    rows = []
+    for number in range(_QUEUES):
+        days, per_day, daily = dice.choice((2, 4, 7, 10)), dice.choice((0, 0, 30, 2000)), dice.choice((0, 500, 3000))
+        noise, jump, every = dice.choice((1, 40)), dice.choice((0, 0, 5000)), dice.choice((1, 1, 2))
+        end, jump_at = 10, dice.randrange(30)
+        for at in range(end - 24 * days, end):
+            if dice.randrange(100) < missing:
+                continue
+            mean = 3000 + per_day * at / 24 + (daily * (at % 24) / 24 if at // 24 % every == 0 else 0)
+            mean += dice.uniform(-noise, noise) + (jump if at > end - jump_at else 0)
+            known = {"depth_mean": mean * 5, "oldest_ready_age_ms_mean": mean * 40}
+            rows.append(hour(f"d{number}", at, **known))
     return rows
 
 
@@ -195,35 +213,94 @@ def expected_forecast(rows: list[Row], settings: AnalysisSettings) -> dict[Any, 
 
 
 def _forecast(hours: list[Row], metric: str, limit: int) -> Row | None:
+    name = f"{metric}_mean"
     hours = sorted(hours, key=lambda row: row["bucket_ms"])
     last, now_ms = hours[-1], max(row["last_ms"] for row in hours)
-    at_ms, value = last["bucket_ms"], last[f"{metric}_mean"]
-    known = [row for row in hours if row["bucket_ms"] > at_ms - 6 * HOUR_MS and row[f"{metric}_mean"] is not None]
-    if value is None or len(known) < 3:
+    at_ms, value = last["bucket_ms"], last[name]
+    # By the number of hours until the last one: the time of the mean, in hours from then on, and the mean.
+    known = {
+        (at_ms - row["bucket_ms"]) // HOUR_MS: ((row["bucket_ms"] + row["last_ms"]) / 2 / HOUR_MS - at_ms / HOUR_MS, y)
+        for row in hours
+        if (y := row[name]) is not None
+    }
+    by_day = [[known[back] for back in range(24 * day, 24 * day + 24) if back in known] for day in range(8)]
+    days = {
+        day: (mean(x for x, _ in found) / 24, mean(y for _, y in found))
+        for day, found in enumerate(by_day)
+        if len(found) >= 20
+    }
+    if value is None or _count(known) < 3:
         return None
-    x = [(row["bucket_ms"] + row["last_ms"]) / 2 / HOUR_MS - at_ms / HOUR_MS for row in known]
-    y = [row[f"{metric}_mean"] for row in known]
-    slope, intercept = linear_regression(x, y)
-    row = {"at_ms": at_ms, "value": value, "hours": len(known), "slope_s": slope / 3600, "limit": limit}
+    slope, intercept = _line(known)
     amount = f"{count(limit)} messages" if metric == "depth" else duration(limit)
+    there = amount if metric == "depth" else f"an age of {amount}"
+    by_hours, by_days = _is_growth(known, GROWTH_MIN_H[metric]), _is_growth(days, GROWTH_MIN_H[metric] * 24)
+    if by_days:
+        # The last day must be known, and be more than the same day of the week before.
+        by_days = 0 in days and (7 not in days or days[0][1] - days[7][1] >= _line(days)[0])
+    highest = max(y for back, (_, y) in known.items() if back < 168)
+    is_usual = by_hours and highest < limit and any(_was_so(known, ago) for ago in (24, 168))
+    if is_usual or (by_days and slope * 24 < 2 * _line(days)[0]):
+        by_hours = False
+    row = {"at_ms": at_ms, "value": value, "hours": _count(known), "slope_s": slope / 3600, "limit": limit}
+    if not by_hours and by_days:
+        row |= {"hours": 24 * _count(days), "slope_s": _line(days)[0] / 86_400}
     if value >= limit:
         below_ms = max((one["bucket_ms"] for one in hours if _below(one, metric, limit)), default=0)
-        since_ms = min(
-            one["bucket_ms"] for one in hours if one["bucket_ms"] > below_ms and one[f"{metric}_mean"] is not None
-        )
+        since_ms = min(one["bucket_ms"] for one in hours if one["bucket_ms"] > below_ms and one[name] is not None)
         return row | {"reaches_ms": since_ms, "told": f"over the limit of {amount} since {_minute(since_ms)}"}
-    if slope < GROWTH_MIN_H[metric] or not _is_straight(x, y):
-        return row | {"reaches_ms": None, "told": "does not grow"}
-    rate = f"at +{duration(slope) if metric != 'depth' else count(slope) if slope >= 10 else f'{slope:,.1f}'}/h it"
-    amount = amount if metric == "depth" else f"an age of {amount}"
-    left_ms = (limit - intercept) / slope * HOUR_MS
-    if left_ms >= timedelta(days=365) / timedelta(milliseconds=1):
-        return row | {"reaches_ms": None, "told": f"{rate} does not reach {amount} within a year"}
-    reaches_ms = max(round(at_ms + left_ms), now_ms)
+    if by_hours:
+        left_h, speed, unit = (limit - intercept) / slope, slope, "/h"
+    elif by_days:
+        speed, unit = _line(days)[0], " a day"
+        left_h = min(
+            24 * max(1, math.ceil((limit - known[back][1]) / speed)) - back for back in range(24) if back in known
+        )
+    else:
+        usual = f"grows as it did a day or a week before, when it did not reach {there}"
+        return row | {"reaches_ms": None, "told": usual if is_usual else "does not grow"}
+    number = duration(speed) if metric != "depth" else count(speed) if speed >= 10 else f"{speed:,.1f}"
+    rate = f"at +{number}{unit} it"
+    if left_h >= 365 * 24:
+        return row | {"reaches_ms": None, "told": f"{rate} does not reach {there} within a year"}
+    reaches_ms = max(round(at_ms + left_h * HOUR_MS), now_ms)
     if reaches_ms == now_ms:
-        return row | {"reaches_ms": now_ms, "told": f"{rate} is about to reach {amount}"}
+        return row | {"reaches_ms": now_ms, "told": f"{rate} is about to reach {there}"}
     left = f"{duration(reaches_ms - now_ms)} ({_minute(reaches_ms)})"
-    return row | {"reaches_ms": reaches_ms, "told": f"{rate} reaches {amount} in {left}"}
+    return row | {"reaches_ms": reaches_ms, "told": f"{rate} reaches {there} in {left}"}
+
+
+# By the number of steps until the last one.
+Means = dict[int, tuple[float, float]]
+
+
+def _some(known: Means, ago: int = 0, steps: int = 6) -> tuple[list[float], list[float]]:
+    found = [known[back] for back in range(ago, ago + steps) if back in known]
+    return [x for x, _ in found], [y for _, y in found]
+
+
+def _count(known: Means) -> int:
+    return len(_some(known)[0])
+
+
+def _line(known: Means, ago: int = 0, steps: int = 6) -> tuple[float, float]:
+    slope, intercept = linear_regression(*_some(known, ago, steps))
+    return slope, intercept
+
+
+def _is_growth(known: Means, least: float) -> bool:
+    x, y = _some(known)
+    if len(x) < 3 or _line(known)[0] < least or not _is_straight(x, y):
+        return False
+    return len(_some(known, 0, 3)[0]) < 2 or _line(known, 0, 3)[0] >= _line(known)[0] / 4
+
+
+def _was_so(known: Means, ago: int) -> bool:
+    """Tell whether it grew more than half as fast then, and was about as full."""
+    if len(_some(known, ago)[0]) < 2:
+        return False
+    slope, now, then = _line(known)[0], mean(_some(known)[1]), mean(_some(known, ago)[1])
+    return slope < 2 * _line(known, ago)[0] and now - then < 3 * slope
 
 
 def _below(row: Row, metric: str, limit: int) -> bool:

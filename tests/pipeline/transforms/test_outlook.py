@@ -1,5 +1,6 @@
 """What is usual, what is not, and where it leads, equals what is worked out by brute force."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -14,7 +15,8 @@ from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, FORECAST, QUEU
 from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.baselines import anomalies, baseline
 from rsmq_tui.pipeline.transforms.columns import columns_of
-from rsmq_tui.pipeline.transforms.whole import forecast, queues
+from rsmq_tui.pipeline.transforms.forecasts import forecast
+from rsmq_tui.pipeline.transforms.whole import queues
 from tests.pipeline.transforms.made_hours import (
     HOUR_MS,
     START_MS,
@@ -169,6 +171,41 @@ def test_forecasts_in_words(spark: SparkSession) -> None:
     assert {queue: row["reaches_ms"] for (queue,), row in depths.items() if queue != "grows"} == {
         "crawls": None, "close": START_MS + 10 * HOUR_MS, "over": START_MS + 8 * HOUR_MS, "jumped": None,
     }  # fmt: skip
+
+
+def test_what_a_queue_does_every_day_is_no_forecast(spark: SparkSession) -> None:
+    def days(queue: str, number: int, depth: Callable[[int], float], until: int = 12) -> list[Row]:
+        return [hour(queue, at, depth_mean=depth(at)) for at in range(until - 24 * number, until)]
+
+    # Emptied at midnight; the last day is half over.
+    rows = [
+        *days("daily", 2, lambda at: 4000.0 * (at % 24)),
+        *days("weekly", 10, lambda at: 4000.0 * (at % 24) if at // 24 in (-7, 0) else 0.0),
+        *days("more than usual", 2, lambda at: 5000.0 * (at % 24) if at >= 0 else 100.0 * (at % 24)),
+        *days("reaches it daily", 2, lambda at: 9000.0 * (at % 24)),
+        *days("fuller every day", 5, lambda at: 3000.0 * (at % 24) + 2400.0 * (at // 24)),
+        *days("slow", 5, lambda at: 50_000.0 + 20.0 * at + 300 * (-1) ** at),
+        *days("workdays", 9, lambda at: 20_000.0 if at // 24 < -6 or at // 24 >= -4 else 1000.0),
+        *days("jumped", 3, lambda at: 0.0 if at < 9 else 50_000.0 + at),
+        *days("grew", 1, lambda at: 9000.0 * min(at % 24, 9)),
+    ]  # fmt: skip
+    rows += [hour("first day", at, depth_mean=5000.0 * at) for at in range(12)]
+
+    found = rows_of(forecast(spark.createDataFrame(arrow(rows)), LIMITED), FORECAST, "queue")
+
+    usual = "grows as it did a day or a week before, when it did not reach 100,000 messages"
+    assert {queue: row["told"] for (queue,), row in found.items()} == {
+        "daily": usual,
+        "weekly": usual,
+        "first day": "at +5,000/h it reaches 100,000 messages in 8h 30m (2031-05-17 20:30 UTC)",
+        "more than usual": "at +5,000/h it reaches 100,000 messages in 8h 30m (2031-05-17 20:30 UTC)",
+        "reaches it daily": "at +9,000/h it is about to reach 100,000 messages",
+        "fuller every day": "at +2,400 a day it reaches 100,000 messages in 13d 11h (2031-05-30 23:00 UTC)",
+        "slow": "at +480 a day it reaches 100,000 messages in 103d 2h (2031-08-28 14:00 UTC)",
+        "workdays": "does not grow",
+        "jumped": "does not grow",
+        "grew": "does not grow",
+    }
 
 
 def test_without_a_limit_depth_is_not_foretold(spark: SparkSession) -> None:
