@@ -1,15 +1,18 @@
 """Reads an analysis: queues, lines, heat maps, incidents and episodes, as values.
 
 A line is a metric over time, of one queue or of several together, from the roll-up that suits the width of the chart.
-In a place that was polled, a queue without a sample did not exist: it counts as 0 in a sum. Times without polls of a
-place are gaps, also in the sum of several places. Ages are combined by their maximum, not by their sum.
+In a place that was polled, a queue without a sample did not exist: it counts as 0 in a sum, as all lists of a place do
+while they are empty. Times without polls of a place are gaps, also in the sum of several places. Ages are combined by
+their maximum, not by their sum.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
 from math import fsum, isfinite
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -105,6 +108,8 @@ _QUEUE = (*_PLACE, "queue")
 _MOST_STEPS = 3_000
 # With fewer samples per bucket, an empty bucket does not mean that samples are missing.
 _DENSE = 3
+# So many polls of a place in a step, on average, are at least one.
+_POLLS_MIN = 2
 # With more names, a filter by name costs more than it saves.
 _NAMED_MAX = 200
 _KNOWN = pc.ScalarAggregateOptions(min_count=1)
@@ -135,7 +140,8 @@ def read_lines(
     if not rows.num_rows:
         return tuple(Line(metric, step_ms or width_ms, ()) for metric, _ in asked)
     seen = _buckets(rows)
-    usual_ms, samples = _usual_distance_ms(seen.values()), _usual_samples(rows)
+    polls, samples = _Polls(tables, span), _usual_samples(rows)
+    usual_ms = max(_usual_distance_ms(place, buckets, width_ms, polls) for place, buckets in seen.items())
     if step_ms is None:
         step_ms = width_ms * max(1, -(-span.length_ms // width_ms // _MOST_STEPS))
         if len(seen) > 1 and (usual_ms > width_ms or samples < 2):
@@ -146,7 +152,7 @@ def read_lines(
     lines = []
     for metric, statistic in asked:
         values = _values(rows, metric, statistic, step_ms)
-        known = _together(values, seen, step_ms, lives, max if metric == AGE else sum)
+        known = _together(values, seen, step_ms, lives, polls, max if metric == AGE else sum)
         lines.append(Line(metric, step_ms, tuple(_with_gaps(known, step_ms, near_ms))))
     return tuple(lines)
 
@@ -288,19 +294,62 @@ def _together(
     seen: Collection[Place],
     step_ms: int,
     lives: Mapping[Place, TimeRange],
+    polls: "_Polls",
     added: Any,
 ) -> list[Point]:
-    """Combine the places of each step; the result is unknown if a place that was recorded then has no value."""
+    """Combine the places of each step; the result is unknown if a place that was recorded then was not polled."""
     stored = {Place(stored_name(place.profile), place.server, stored_name(place.ns)): lives[place] for place in lives}
     points: list[Point] = []
     for step in sorted(values):
         at_step = values[step]
         missing = any(
-            place not in at_step and stored[place].holds(step, step + step_ms - 1) for place in seen if place in stored
+            place not in at_step
+            and stored[place].holds(step, step + step_ms - 1)
+            and not polls.found_no_queue(place, step, step_ms)
+            for place in seen
+            if place in stored
         )
         numbers = [value for value in at_step.values() if value is not None and isfinite(value)]
         points.append((step, added(numbers) if numbers and not missing else None))
     return points
+
+
+class _Polls:
+    """When polls of places succeeded, in a range: a place without a row of a queue had none then. Reads what it needs.
+
+    Analyses of earlier versions do not have these polls.
+    """
+
+    def __init__(self, tables: Tables, span: TimeRange) -> None:
+        self._tables, self._span = tables, span
+        self._runs: dict[Place, list[tuple[int, int, int]]] | None = None
+
+    def found_no_queue(self, place: Place, step: int, step_ms: int) -> bool:
+        """Return whether a place was polled in a step, in which it has no row; its names are as stored."""
+        runs = self._known().get(place, [])
+        last = bisect_right(runs, step + step_ms, key=itemgetter(0))
+        polls = 0.0
+        for first_ms, last_ms, samples in reversed(runs[:last]):
+            if last_ms < step:
+                break
+            # Of a step with a poll or less, it is not known whether it has one.
+            inside_ms = min(last_ms, step + step_ms) - max(first_ms, step)
+            polls += inside_ms * (samples - 1) / max(1, last_ms - first_ms)
+        return polls >= _POLLS_MIN
+
+    def _known(self) -> dict[Place, list[tuple[int, int, int]]]:
+        """Return the runs of polls that succeeded, each with its number of samples, in the order of time."""
+        if self._runs is None:
+            self._runs = {}
+            reach = TimeRange(self._span.from_ms - DAY_MS, self._span.to_ms)
+            wanted = pc.field("queue").is_null() & (pc.field("verdict") == "ok") & (pc.field("samples") > 1)
+            columns = (*_PLACE, "first_ms", "last_ms", "samples")
+            rows = self._tables.read(schema.VERDICT_RUNS, columns, wanted, reach).sort_by("first_ms")
+            for *place, first_ms, last_ms, samples in zip(
+                *(rows.column(name).to_pylist() for name in columns), strict=True
+            ):
+                self._runs.setdefault(Place(*place), []).append((first_ms, last_ms, samples))
+        return self._runs
 
 
 def _with_gaps(points: Sequence[Point], step_ms: int, near_ms: int) -> Iterable[Point]:
@@ -324,8 +373,21 @@ def _buckets(table: pa.Table) -> dict[Place, list[int]]:
     return found
 
 
-def _usual_distance_ms(seen: Iterable[Sequence[int]]) -> int:
-    return max((int(median(b - a for a, b in pairwise(buckets))) for buckets in seen if len(buckets) > 1), default=0)
+def _usual_distance_ms(place: Place, buckets: Sequence[int], width_ms: int, polls: _Polls) -> int:
+    """Return the usual distance between the polls of a place, by the buckets in which it has rows; 0 if not known."""
+    apart = list(pairwise(buckets))
+    distance_ms = _median_distance_ms(apart)
+    if distance_ms <= width_ms:
+        return distance_ms
+    # It may have been polled between them, and have had no queue.
+    return _median_distance_ms(
+        (a, b) for a, b in apart if not polls.found_no_queue(place, a + width_ms, b - a - width_ms)
+    )
+
+
+def _median_distance_ms(apart: Iterable[tuple[int, int]]) -> int:
+    distances = [b - a for a, b in apart]
+    return int(median(distances)) if distances else 0
 
 
 def _usual_samples(table: pa.Table) -> float:

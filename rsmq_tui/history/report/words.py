@@ -393,8 +393,8 @@ def about(report: Report) -> list[str]:
     sentences = [
         f"Made from the analysis {printable(report.label, 300)}{history}, as of {minute(report.made_ms)} UTC.",
         f"It covers {range_words(report.whole)}. All times are UTC, by the clock of the Redis server.",
-        "A gap in a line means that nothing was recorded at that time; it does not mean zero. Lines consist of the "
-        "steps that lie completely in the range.",
+        "A gap in a line means that nothing was recorded at that time, or that the queue did not exist, like a list "
+        "while it is empty. Lines consist of the steps that lie completely in the range.",
         "An incident is trouble of one queue without long pauses; incidents that began together in one server count as "
         "one. It ends when its condition stopped holding. Time to recovery is from the start of the incident of a "
         "queue, or the first failed poll of an outage, until it was over; each queue and each outage counts.",

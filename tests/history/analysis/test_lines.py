@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
-from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S
+from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
@@ -157,6 +157,32 @@ def test_a_sum_is_unknown_while_one_of_its_places_is(tmp_path: Path) -> None:
     analysis = _made(tmp_path, *rows, refs=(ORDERS, WEBHOOKS))
     line = line_of(analysis, None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
     wanted = [None if n == 12 else 15.0 if n in range(5, 25) else 10.0 for n in range(30)]
+    assert [value for _, value in line.points] == wanted
+
+
+@pytest.mark.parametrize("there", [range(0, 30, 5), range(5, 20)])
+def test_a_place_that_was_polled_and_had_no_queue_adds_nothing_to_a_sum(tmp_path: Path, there: range) -> None:
+    rows = [bucket(ORDERS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=10.0) for n in range(30)]
+    rows += [bucket(WEBHOOKS, START_MS + n * MINUTE_MS, MINUTE_MS, depth=5.0) for n in {0, 29, *there}]
+    made = Made(tmp_path)
+    made.add(ROLLUP_1M, *rows)
+    for ref in (ORDERS, WEBHOOKS):
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": START_MS + 30 * MINUTE_MS - 1, "samples": 9})
+    # Every five seconds, but not from minute 22 to 26; and once in a while only, or in vain.
+    polls = {**named(WEBHOOKS), "queue": None, "verdict": "ok"}
+    made.add(VERDICT_RUNS, {**polls, "first_ms": START_MS, "last_ms": START_MS + 22 * MINUTE_MS, "samples": 265})
+    made.add(
+        VERDICT_RUNS,
+        {**polls, "first_ms": START_MS + 22 * MINUTE_MS, "last_ms": START_MS + 26 * MINUTE_MS, "samples": 3},
+        {**polls, "verdict": "down", "first_ms": START_MS + 24 * MINUTE_MS, "last_ms": END_MS, "samples": 500},
+        {**polls, "first_ms": START_MS + 26 * MINUTE_MS, "last_ms": START_MS + 30 * MINUTE_MS, "samples": 49},
+    )
+    made.publish()
+
+    line = line_of(Analysis(tmp_path), None, "depth", TimeRange(START_MS, START_MS + 30 * MINUTE_MS), points=30)
+
+    known = {0, 29, *there}
+    wanted = [15.0 if n in known else None if n in range(22, 26) else 10.0 for n in range(30)]
     assert [value for _, value in line.points] == wanted
 
 
