@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.pipeline.spark import java_home
+from rsmq_tui.pipeline.spark import SQL, java_home
 from tests.pipeline.running import Workspace
 from tests.pipeline.stand_ins import take_their_places
 
@@ -58,7 +58,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.session.timeZone", "UTC")
+            # As runs have them: what a null or an overflow becomes depends on them.
+            .config(map=SQL)
             .config("spark.driver.host", LOOPBACK)
             .config("spark.driver.bindAddress", LOOPBACK)
             # Queries of tests are over before they are worth more of the compiler.

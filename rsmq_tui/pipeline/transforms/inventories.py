@@ -231,6 +231,7 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
         sf.count("*").alias("messages"),
         sf.count_if(is_received).alias("received"),
         sf.count("until_ms").alias("gone"),
+        sf.count("holding_ms").alias("holding_ms_known"),
         *_values("waiting_ms"),
         *_values("holding_ms"),
         *_values("error_ms"),
@@ -245,7 +246,10 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
         .groupBy(*QUEUE, DAY_NO)
         .agg(sf.count("*").alias("inventories"), sf.max("inventory_ms").alias("last_inventory_ms"))
     )
-    counted = ("messages", "received", "gone", "poison", "expired", "final_received", "final_expired")
+    counted = (
+        *("messages", "received", "gone", "holding_ms_known", "poison", "expired"),
+        *("final_received", "final_expired"),
+    )
     none: dict[str, bool | float | int | str] = dict.fromkeys(counted, 0)
     rows = whole.join(messages, on=[*QUEUE, DAY_NO], how="left").fillna(none)
     no_counts = sf.array_repeat(sf.lit(0).cast("bigint"), RC_COUNTS)
@@ -257,7 +261,6 @@ def lifecycle(ends: DataFrame, found: DataFrame, days: Sequence[str], poison_rc:
                 **percentiles("waiting_ms"),
                 **percentiles("holding_ms"),
                 "holding_error_ms": percentiles("error_ms")["error_ms_p99"],
-                "holding_ms_known": sf.coalesce(sf.size("holding_ms_values"), sf.lit(0)),
                 "holding_ms_quantiles": summary("holding_ms_values"),
             }
         ),
