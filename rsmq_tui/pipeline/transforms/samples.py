@@ -1,8 +1,9 @@
 """From the rows of a history to deduplicated samples with rates, and to their roll-ups and runs of verdicts by day.
 
-Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls. The
-counters are the server's, so what happened between two samples that count is the difference of their counters,
-whichever recorders took them.
+Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls. A
+recorder that has just begun counts only if no other one polled: it does not know what went on before, and its verdicts
+would end troubles that go on. The counters are the server's, so what happened between two samples that count is the
+difference of their counters, whichever recorders took them.
 
 The samples are shuffled and sorted once, by queue and time. All tables of samples are computed from that, so that no
 second shuffle or sort is needed.
@@ -40,6 +41,9 @@ PLACE = ("profile", "server", "ns")
 QUEUE = (*PLACE, "queue")
 GAP_MS = MINUTE_MS
 """Samples that are further apart, and not consecutive polls of one recorder, have a gap in between."""
+
+BEGUN_MINUTES = 10
+"""So many minutes a recorder has just begun, after its first poll and after an outage, in the hour of that."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
@@ -106,19 +110,26 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     """Return the minutes of places in which not just one recorder polled, and successfully.
 
-    ``teller`` is the recorder that counts in the minute: the one with the most successful polls, then with the most
-    polls, then with the smallest id; null if the row is only for failures of the minute before. ``failed_ms`` are the
-    times of its failed polls, of this minute and of the one before.
+    ``teller`` is the recorder that counts in the minute: of those that have not just begun, or if there is none of all,
+    the one with the most successful polls, then with the most polls, then with the smallest id; null if the row is only
+    for failures of the minute before. ``failed_ms`` are the times of its failed polls, of this minute and of the one
+    before.
     """
+    # Within an hour, so that the result for it does not depend on earlier ones.
+    recent = Window.partitionBy(*PLACE, "recorder", sf.floor(sf.col("minute") / 60)).orderBy("minute")
     polls = (
         samples.where(sf.col("queue").isNull())
         .groupBy(*PLACE, _minute().alias("minute"), "recorder")
         .agg(
             sf.collect_set(sf.when(~_is_down(), sf.col("at_ms"))).alias("answered_ms"),
             sf.collect_set(sf.when(_is_down(), sf.col("at_ms"))).alias("failed_ms"),
+            sf.bool_or(sf.col("interval_ms").isNull()).alias("begins"),
         )
+        .withColumn("has_begun", sf.max("begins").over(recent.rangeBetween(-BEGUN_MINUTES, 0)))
     )
-    densest = sf.min(sf.struct(-sf.size("answered_ms"), -sf.size("failed_ms"), "recorder", "failed_ms"))
+    is_vain = sf.size("answered_ms") == 0
+    order = (is_vain, "has_begun", -sf.size("answered_ms"), -sf.size("failed_ms"), "recorder", "failed_ms")
+    densest = sf.min(sf.struct(*order))
     minutes = (
         polls.groupBy(*PLACE, "minute")
         .agg(densest.alias("densest"), (sf.count(sf.lit(1)) > 1).alias("is_contested"))

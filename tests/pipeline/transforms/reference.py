@@ -17,21 +17,35 @@ Row = dict[str, Any]
 MINUTE_MS = 60_000
 _PERCENTILES = {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}
 
-# One recorder counts in each minute of a place: the one with the most successful polls, then with the most polls, then
-# with the smallest id. A row that was written twice counts once.
+# One recorder counts in each minute of a place: of those with a successful poll, one that has not begun in this hour
+# within the last ten minutes; of these the one with the most successful polls, then with the most polls, then with the
+# smallest id. A row that was written twice counts once.
 _ANNOTATED = """
     create or replace temp table told as
     with polls as (
-        select distinct profile, server, ns, recorder, at_ms, coalesce(status = 'ok', false) as is_ok
+        select distinct profile, server, ns, recorder, at_ms, coalesce(status = 'ok', false) as is_ok,
+            interval_ms is null as begins
         from samples where queue is null
     ), counts as (
         select profile, server, ns, at_ms // 60000 as minute, recorder, count(*) as polls, count_if(is_ok) as answered
         from polls group by all
+    ), beginnings as (
+        select distinct profile, server, ns, recorder, at_ms // 60000 as minute from polls where begins
+    ), ranked as (
+        select *, exists (
+            select 1 from beginnings
+            where beginnings.profile = counts.profile and beginnings.server = counts.server
+                and beginnings.ns = counts.ns and beginnings.recorder = counts.recorder
+                and beginnings.minute between counts.minute - 10 and counts.minute
+                and beginnings.minute // 60 = counts.minute // 60
+        ) as has_begun
+        from counts
     ), recorders as (
         select *, row_number() over (
-            partition by profile, server, ns, minute order by answered desc, polls desc, recorder
+            partition by profile, server, ns, minute
+            order by answered = 0, has_begun, answered desc, polls desc, recorder
         ) as place
-        from counts
+        from ranked
     )
     select distinct on (samples.profile, samples.server, samples.ns, samples.queue, samples.at_ms) samples.*
     from samples join recorders on samples.profile = recorders.profile and samples.server = recorders.server

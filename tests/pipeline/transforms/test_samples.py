@@ -169,6 +169,10 @@ CASES: dict[str, list[Row]] = {
         *every(240 * S, T, *[counted(n * 240) for n in range(4)], recorder="a"),
         *every(120 * S, T + 60 * S, *[counted(60 + n * 120) for n in range(8)], recorder="b"),
     ],
+    "a denser one begins": [
+        *every(10 * S, T - 700 * S, *[GROWING] * 140, recorder="z"),
+        *every_5s(T + 62 * S, *[FINE] * 124, GROWING, GROWING, recorder="a"),
+    ],
     "two recorders": [
         *every_5s(T, *[counted(n * 10) for n in range(24)], recorder="b"),
         *every_5s(T + 2 * S, *[counted(n * 10) for n in range(12)], recorder="a"),
@@ -290,6 +294,12 @@ def test_each_minute_of_a_place_is_told_by_one(made: Mapping[str, dict[str, list
     assert of(made["one of two is down"]["samples"], "at_ms") == [(T,), (T + 5 * S,)]
     assert of(made["one of two is down"]["runs"], "verdict") == [("ok",)]
     assert of(made["two are down"]["runs"], "verdict", "samples", "told") == [("down", 1, "a")]
+
+
+def test_a_recorder_that_has_just_begun_does_not_end_what_another_one_knows(
+    made: Mapping[str, dict[str, list[Row]]],
+) -> None:
+    assert {verdict for verdict, _ in of(made["a denser one begins"]["runs"], "verdict", "samples")} == {"growing"}
 
 
 @pytest.mark.parametrize(
