@@ -59,7 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             # As runs have them: what a null or an overflow becomes depends on them.
-            .config(map=SQL)
+            .config(map={**SQL})
             .config("spark.driver.host", LOOPBACK)
             .config("spark.driver.bindAddress", LOOPBACK)
             # Queries of tests are over before they are worth more of the compiler.

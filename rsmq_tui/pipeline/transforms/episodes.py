@@ -27,10 +27,7 @@ def cause() -> Column:
         .when((verdict == "growing") & is_uncounted, _growing_list())
         .when(verdict == "growing", _growing())
         .when(verdict == "stalled", _idle("message", "received"))
-        .when(
-            verdict == "aged",
-            joined("the first ready message was up to ", duration(sf.col("peak_age_ms")), " old"),
-        )
+        .when(verdict == "aged", _aged())
         .when(verdict == "poisoned", _poisoned())
         .when(verdict == "broken", sf.coalesce("told", sf.lit("its keys disagree")))
         .when(verdict == "down", joined(sf.coalesce("told", sf.lit("no poll succeeded")), _span()))
@@ -81,6 +78,13 @@ def _leaking() -> Column:
     return joined(plural(_known("expired"), "lease"), " expired and none returned", _span())
 
 
+def _aged() -> Column:
+    """Return how old the first ready message was; only that it waited if none was in any sample."""
+    age_ms = sf.col("peak_age_ms")
+    known = joined("the first ready message was up to ", duration(age_ms), " old")
+    return sf.when(age_ms.isNotNull(), known).otherwise("the first ready message waited for too long")
+
+
 def _poisoned() -> Column:
     highest = sf.col("highest_rc")
     return joined(
@@ -112,6 +116,11 @@ _SUMS = ("samples", "arrivals", "deletes", "receives")
 # A queue has only one kind, and was created once, so max() returns it.
 _PEAKS = ("peak_depth", "peak_ready", "peak_age_ms", "poison", "highest_rc", "expired", "kind", "created_ms")
 
+# What the samples of a trouble tell of its extent.
+_MEASURED = (
+    *("first_depth", "peak_depth", "peak_ready", "peak_ms", "peak_age_ms", "arrivals", "deletes"),
+    *("poison", "highest_rc", "expired"),
+)
 # What is known of the beginning of a run, and of what follows it.
 _BEGUN = ("first_depth", "since_depth", "told")
 _FOLLOWING = ("next_ms", "next_continues", "ok_ms", "up_ms", "place_last_ms", "over_ms")
@@ -141,7 +150,8 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     ``affected`` is the number of messages affected. For a growing queue: how many it gained from the beginning of its
     growth to the peak; older files do not have the depth of then, and count from the first sample with that verdict.
     For a stalled, leaking or aged one: the maximum of ready messages or expired leases. For a poisoned one: the maximum
-    of poison messages. For a broken one: the maximum depth. Null for a place that was down.
+    of poison messages. For a broken one: the maximum depth. Null for a place that was down, and, like the peaks, for a
+    trouble that a worse one hid as long as its condition held.
     """
     known = _joined(runs).withColumn("over_ms", _over_ms())
     troubles = _resumed(_followed(known).where(~sf.col("verdict").isin("ok", "watching")))
@@ -154,7 +164,7 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     is_over = is_left | sf.col("over_ms").isNotNull()
     end_ms = sf.coalesce("over_ms", left_ms)
     ok_ms = sf.when(sf.col("ok_ms").isNotNull(), sf.greatest("ok_ms", end_ms))
-    ended = troubles.withColumns(
+    ended = _without_later(troubles).withColumns(
         {
             "ended": sf.when(is_over, OVER).when(is_open, OPEN).otherwise(UNKNOWN),
             "left_ms": left_ms,
@@ -170,6 +180,15 @@ def episodes_of(runs: DataFrame) -> DataFrame:
     begun = ended.withColumn("start_ms", sf.least(begun_ms, "end_ms"))
     explained = begun.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
     return conform(explained, EPISODES)
+
+
+def _without_later(troubles: DataFrame) -> DataFrame:
+    """Return the troubles without what is known of later times only.
+
+    A trouble that a worse one hid until its condition had stopped holding has no sample in which it held.
+    """
+    is_later = sf.coalesce(sf.col("over_ms") <= sf.col("first_ms"), sf.lit(False))
+    return troubles.withColumns({name: sf.when(~is_later, sf.col(name)) for name in _MEASURED})
 
 
 def _past(name: str) -> Column:

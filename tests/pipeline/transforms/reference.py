@@ -335,7 +335,7 @@ def summed(parts: list[Row]) -> Row:
         "broken": peak_depth,
         "down": None,
     }
-    return {
+    made = {
         **{name: first[name] for name in ("profile", "server", "ns", "queue", "verdict")},
         "start_ms": since_ms if 0 <= since_ms <= first["first_ms"] else first["first_ms"],
         "end_ms": parts[-1]["last_ms"],
@@ -352,3 +352,8 @@ def summed(parts: list[Row]) -> Row:
         "answered_ms": None,
         "failed_ms": None,
     }
+    over_ms = parts[-1]["over_ms"]
+    if over_ms is not None and over_ms <= first["first_ms"]:
+        # Its samples are of a time at which it was over.
+        made |= dict.fromkeys(("peak_depth", "peak_ready", "peak_ms", "peak_age_ms", "affected"))
+    return made

@@ -131,6 +131,15 @@ CASES: dict[str, list[Row]] = {
         run("growing", 240 * S, 275 * S, since_ms=120 * S, pending_since_ms=246 * S,
             **depths(600, 602, peak_ms=241 * S)),
     ],
+    "hidden": [
+        run("stalled", 60 * S, 600 * S, since_ms=0, peak_ready=331, peak_depth=331, peak_ms=580 * S),
+        run("growing", 601 * S, 630 * S, since_ms=10 * S, since_depth=0, pending_since_ms=580 * S,
+            **depths(178, 178, peak_ms=601 * S, arrivals=9, deletes=170, peak_ready=177, peak_age_ms=500)),
+        run("ok", 631 * S, 650 * S),
+        run("stalled", 700 * S, 710 * S, peak_ready=4),
+        run("aged", 711 * S, 720 * S, since_ms=690 * S, pending_since_ms=711 * S, peak_ready=1, peak_age_ms=500),
+        run("ok", 721 * S, 730 * S),
+    ],
     "cleared into another": [
         run("stalled", 60 * S, 99 * S, since_ms=0, peak_ready=2),
         run("stalled", 100 * S, 110 * S, since_ms=0, peak_ready=1, pending_since_ms=80 * S),
@@ -232,14 +241,16 @@ def test_an_episode_ends_where_that_is_known(
         ("announced late", ["arrivals exceeded deletes by 90/s over 1m 10s; depth rose from 5 to 9 in the last 10 s of "
                             "that",
                             "2 messages ready and none received for 1m 20s",
-                            "the first ready message was up to – old", "messages received too often"]),
+                            "the first ready message waited for too long", "messages received too often"]),
         ("one stall", ["7 items ready and none taken for 3m 20s", "connection refused for 11 s",
                        "connection refused for 3 s"]),
         ("cleared", ["260 messages ready and none received for 1m 20s",
                      "arrivals exceeded deletes over 2m 6s; depth rose from 600 to 602 in the last 6 s of that"]),
+        ("hidden", ["331 messages ready and none received for 10m", "arrivals exceeded deletes over 9m 30s",
+                    "the first ready message waited for too long", "4 messages ready and none received for 11 s"]),
         ("over before the recording", ["items ready and none taken"]),
         ("nothing known", ["arrivals exceeded deletes over 1 s", "messages ready and none received",
-                           "the first ready message was up to – old", "messages received too often",
+                           "the first ready message waited for too long", "messages received too often",
                            "its keys disagree"]),
     ],
 )  # fmt: skip
@@ -272,4 +283,11 @@ def test_peaks_and_messages_affected(found: Mapping[str, list[Row]]) -> None:
         ("stalled", 2),
     ]
     assert of(found["down"], "queue", "affected")[1] == (None, None)
+    # What is known is of a time at which it was over.
+    assert of(found["hidden"], "verdict", *names) == [
+        ("stalled", 331, 580 * S, None, 331),
+        ("growing", None, None, None, None),
+        ("aged", None, None, None, None),
+        ("stalled", None, None, None, 4),
+    ]
     assert of(found["lists"], "affected") == [(3020,), (1204,), (4,)]
