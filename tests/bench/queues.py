@@ -82,6 +82,14 @@ class Backlog:
         changed = islice(self._turns, max(1, round(share * len(self.names))))
         self._run(self._step(self._rng.randrange(4), name) for name in changed)
 
+    def receive_in_half(self) -> None:
+        """Receive a message in every second queue."""
+        self._run(operations.receive_message(self._keys, name) for name in self.names[::2])
+
+    def send_to_half(self) -> None:
+        """Send a message to every second queue."""
+        self._run(operations.send_message(self._keys, name, self._bodies[0]) for name in self.names[::2])
+
     def _queue(self, name: str) -> Iterable[Any]:
         keys, texts = self._keys, self._rng.sample(self._bodies, _READY + _IN_FLIGHT + _DELAYED)
         yield operations.create_queue(keys, name, vt=_HOUR_S)

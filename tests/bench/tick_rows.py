@@ -73,6 +73,34 @@ def _quiet(run: Run) -> Measured:
     return Measured(median(seen), _QUIET_PERCENT, f"at most {max(seen):.1f} %")
 
 
+def _stops(run: Run) -> Measured:
+    """Half of the queues stall in the same poll, or get a message while they are stalled."""
+    from tests.bench.terminal import Terminal
+
+    with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
+        backlog = filled(run, client, run.size(10_000, 20))
+        with Terminal("tests.bench.peers.our_stops", server.url, channel=True) as terminal:
+
+            def tick() -> float:
+                terminal.tell("tick")
+                longest_s, stalled = terminal.hear().split()
+                if int(stalled) < len(backlog.names) // 2:
+                    raise RuntimeError(f"only {stalled} queues are stalled")
+                return float(longest_s) * 1000
+
+            def ours() -> Sample:
+                backlog.receive_in_half()
+                terminal.tell("tick")
+                terminal.hear()
+                return tick
+
+            def other() -> Sample:
+                backlog.send_to_half()
+                return tick
+
+            return interleave(run, ours, other, pairs=8, warm_up=1, limit_s=40)
+
+
 def _memory(run: Run, count: int, snapshots: int, limit_mb: float) -> Measured:
     from tests.bench.terminal import Terminal
 
@@ -116,6 +144,14 @@ ROWS = (
         Sense.AT_MOST,
         1,
         _quiet,
+    ),
+    Row(
+        "longest stop of the loop, 5,000 of 10,000 queues stall at once",
+        "a tick in which these queues get a message",
+        "ms",
+        Sense.AT_MOST,
+        2,
+        _stops,
     ),
     Row(
         "memory, 10,000 queues after 600 snapshots",
