@@ -21,8 +21,9 @@ from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import sqlite_version
 from rsmq_tui.monitor import Snapshot, Source, Verdict
-from rsmq_tui.monitor.text import SENTENCE_MAX, count, plural, printable
-from rsmq_tui.triage.actions import DeleteQueue, QueueAction, action_named
+from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
+from rsmq_tui.triage.actions import DeleteQueue
 from rsmq_tui.triage.change import Change, State
 from rsmq_tui.triage.journal.journal import last_changes
 
@@ -297,7 +298,10 @@ class EventRecorder:
         ended = [
             change for change in last_changes(self._journal_path) if change.state not in (State.RUNNING, State.DAMAGED)
         ]
-        return {f"change:{change.change}:{change.at_ms}": event_of_change(change) for change in ended}
+        return {
+            f"change:{change.change}:{change.at_ms}": event_of_change(change.as_audited(change.state), change.run_id)
+            for change in ended
+        }
 
 
 def deletions(journal: Path, snapshot: Snapshot, queues: Collection[str]) -> dict[str, str]:
@@ -338,45 +342,28 @@ def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
     return replace(event, text=f"{_deletion_words(change)}{held}", details=details)
 
 
-def event_of_change(change: Change) -> Event:
-    """Return the event of a change that has ended."""
-    counts = _counts(change)
-    parts = (change.skipped, "skipped"), (change.failed, "failed")
-    left = "".join(f", {count(number)} {word}" for number, word in parts if number)
-    to = f" to {change.target}" if change.target is not None else ""
+def event_of_change(change: AuditedChange, run_id: str | None = None) -> Event:
+    """Return the event of a change that has ended; ``run_id`` is that of the server, if it is known."""
     # Whether it can be undone may change, so that is not part of the event.
     undoes = (
         f"; undoes {'a part of ' if change.part else ''}change {change.undoes}" if change.undoes is not None else ""
     )
-    words = f"change {change.change}, {change.name}: {change.past} {counts}{to}{left}, by {change.who}{undoes}"
+    words = f"change {change.change}, {change.deed}, by {change.who}{undoes}"
     details = {
         "change": change.change,
-        "action": change.name,
+        "action": change.action,
         "who": change.who,
         "host": change.host,
         "target": change.target,
-        "filter": change.what,
+        "filter": change.filter,
         "planned": change.planned,
         "done": change.done,
         "skipped": change.skipped,
         "failed": change.failed,
         "undoes": change.undoes,
     }
-    severity = Severity.WARNING if change.failed or change.state is State.INTERRUPTED else Severity.INFO
+    severity = Severity.WARNING if change.failed or change.ended == State.INTERRUPTED else Severity.INFO
     return Event(
         change.at_ms, change.server, change.ns, change.queue or None, EventKind.CHANGE, severity, words, details,
-        str(change.change), change.at_ms, change.run_id or "",
+        str(change.change), change.at_ms, run_id or "",
     )  # fmt: skip
-
-
-def _counts(change: Change) -> str:
-    """Say how many queues or messages were changed."""
-    done = f"{count(change.done)} of {count(change.planned)}"
-    if change.undoes is not None:
-        # It counts the same things as the change that it undoes.
-        return done
-    action = action_named(change.name)
-    if action.counts_queue:
-        return f"{done}: the queue and its messages"
-    what = "queue" if issubclass(action, QueueAction) else "message"
-    return f"{count(change.done)} of {plural(change.planned, what)}"

@@ -1,6 +1,7 @@
 """Monitors queues: polls, rates, verdicts, peek, search and audit. It only reads.
 
 audit         finds keys, messages and fields that are inconsistent
+changes       changes made with this program, as the audit log has them: lines, reading, what undos undid
 checks        one check of queues for a monitoring system: limits, results and state of earlier checks
 doctor        diagnoses whether a server can be monitored: what prevents it, and how to fix it
 filters       the filter language, matching, search and grouping

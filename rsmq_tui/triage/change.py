@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from rsmq_tui.monitor.changes import AuditedChange, queues_of
 from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.scope import Named, Scope
@@ -93,10 +93,32 @@ class Change:
 
     def queues_in(self, ns: str) -> list[str]:
         """Return those of its queue and its target that are in that namespace, or of the kind whose ``ns`` that is."""
-        own = Reference(kind_of(self.ns), self.ns, self.queue)
-        target = None if self.target is None else read_reference(self.target, self.ns)
-        there = own._replace(queue=self.target) if target is None and self.target is not None else target
-        return [named.queue for named in (own, there) if named is not None and named.ns == ns]
+        return [named.queue for named in queues_of(self.ns, self.queue, self.target) if named.ns == ns]
+
+    def as_audited(self, ended: str, lasted_ms: int | None = None) -> AuditedChange:
+        """Return it as the audit log has it; ``ended`` and ``lasted_ms`` are fields there."""
+        return AuditedChange(
+            at_ms=self.at_ms,
+            action=self.name,
+            who=self.who,
+            host=self.host,
+            profile=self.profile,
+            server=self.server,
+            ns=self.ns,
+            queue=self.queue,
+            target=self.target,
+            filter=self.what,
+            planned=self.planned,
+            done=self.done,
+            skipped=self.skipped,
+            failed=self.failed,
+            ended=ended,
+            change=self.change,
+            undoes=self.undoes,
+            past=self.past,
+            part=self.part,
+            lasted_ms=lasted_ms,
+        )
 
     @property
     def doubt(self) -> str:

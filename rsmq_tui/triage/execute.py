@@ -158,11 +158,13 @@ class _Group:
 class ChangeRunner:
     """Carries out the batches of one change, each exactly once.
 
-    ``tally`` has the counts so far. ``stop`` ends the change after the current group. ``stopped`` says why it ended
-    early, or is None. ``is_kept`` is True if the change is in the journal, and so can be undone.
+    ``tally`` has the counts so far, and ``begun_s`` is the monotonic time when it began. ``stop`` ends the change after
+    the current group. ``stopped`` says why it ended early, or is None. ``is_kept`` is True if the change is in the
+    journal, and so can be undone.
     """
 
-    def __init__(self, editor: EditExecutor, journal: Journal, change: int, tally: Tally) -> None:
+    def __init__(self, editor: EditExecutor, journal: Journal, change: int, tally: Tally, begun_s: float) -> None:
+        self.begun_s = begun_s
         self.tally = tally
         self.change = change
         self.stopped: str | None = None

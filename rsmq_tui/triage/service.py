@@ -1,14 +1,17 @@
 """The entry point of all changes: preview, run, undo and recovery. ``Backend`` has what differs between kinds."""
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from pathlib import Path
 
 from rsmq_tui.files import sqlite_version, whole_file
+from rsmq_tui.monitor.changes import FILE_NAME
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
@@ -84,7 +87,7 @@ class ChangeService:
         self._backend = backend
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
-        self._audit = AuditLog(folder / "audit.jsonl")
+        self._audit = AuditLog(folder / FILE_NAME)
         self._opening = asyncio.Lock()
 
     @property
@@ -290,15 +293,17 @@ class ChangeService:
             )
         else:
             steps = self._backend.prepare(editor, journal, preview)
+        begun_s = time.monotonic()
         at_us, run_id = await editor.clock_and_run_id()
         change = await _begun(journal, partial(journal.begin, preview, at_us // 1000, run_id))
         tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
-        return ChangeRunner(editor, journal, change, tally), steps
+        return ChangeRunner(editor, journal, change, tally, begun_s), steps
 
     async def _finished(self, runner: ChangeRunner) -> None:
         journal = runner.journal
         await runner.finish()
-        write = partial(self._audit.write, ended=runner.stopped or State.DONE)
+        lasted_ms = ceil((time.monotonic() - runner.begun_s) * 1000)
+        write = partial(self._audit.write, ended=runner.stopped or State.DONE, lasted_ms=lasted_ms)
         await asyncio.to_thread(journal.audit, runner.change, write)
         await asyncio.to_thread(journal.prune)
 

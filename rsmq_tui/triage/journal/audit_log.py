@@ -1,16 +1,11 @@
 """The audit log: a line of JSON for each change that has ended; it is never shortened."""
 
 import errno
-import json
 import os
 from pathlib import Path
 
+from rsmq_tui.monitor.changes import read_line
 from rsmq_tui.triage.change import Change
-
-# The fields of a change in a line of the audit log, and the keys that differ from their names.
-_AUDITED = ("at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned", "done",
-            "skipped", "failed")  # fmt: skip
-_AUDITED_AS = {"name": "action", "what": "filter"}
 
 
 class AuditLog:
@@ -27,13 +22,10 @@ class AuditLog:
         except FileNotFoundError:
             return False
 
-    def write(self, change: Change, ended: str) -> None:
-        """Append the line of a change that has ended; raises OSError."""
-        line = {_AUDITED_AS.get(name, name): getattr(change, name) for name in _AUDITED}
-        line |= {"ended": ended, "change": change.change, "undoes": change.undoes}
+    def write(self, change: Change, ended: str, lasted_ms: int | None = None) -> None:
+        """Append the line of a change that has ended, which took at most ``lasted_ms``; raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Names may hold bytes that are not UTF-8: JSON escapes keep every line in ASCII.
-        text = json.dumps(line, ensure_ascii=True) + "\n"
+        text = change.as_audited(ended, lasted_ms).line + "\n"
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
             if not _ends_a_line(descriptor):
@@ -62,12 +54,8 @@ def _is_of(line: str, change: Change, ended: str | None) -> bool:
     # A new journal reuses numbers, so the time must match too.
     if f'"change": {change.change},' not in line:
         return False
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(found, dict) or (found.get("change"), found.get("at_ms")) != (change.change, change.at_ms):
+    found = read_line(line)
+    if found is None or (found.change, found.at_ms) != (change.change, change.at_ms):
         return False
     counts = change.done, change.skipped, change.failed
-    written = tuple(found.get(name) for name in ("done", "skipped", "failed"))
-    return ended is None or (ended, counts) == (found.get("ended"), written)
+    return ended is None or (ended, counts) == (found.ended, (found.done, found.skipped, found.failed))
