@@ -6,7 +6,7 @@ call has a figure of its own: plotext's default figure is shared by the whole pr
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 from itertools import groupby
 from typing import NamedTuple
@@ -317,6 +317,8 @@ def _share(labels: Sequence[str], room: int) -> list[str]:
 _LEAST_WIDTH = 24
 _LEAST_HEIGHT = 5
 
+MARKED = "┊"
+"""What marks a time in a chart."""
 _MOST_STEPS = 5
 _NO_DATA = "no data"
 
@@ -331,13 +333,14 @@ def line_chart(
     palette: Palette,
     unit: str = "",
     zone: tzinfo | None = UTC,
+    marked_ms: Iterable[int] = (),
 ) -> Text:
     """Draw series over the same time as lines, in exactly ``height`` lines of at most ``width`` cells.
 
     Times are epoch milliseconds, labelled in ``zone``, None for that of the system. The y axis begins at zero, where
     negative values are drawn too, and has ``unit`` above it. Unknown values and missing samples are gaps. The first
     series lies on top. A series that shares its colour with an earlier one, or has none, is drawn with a mark of its
-    own. Below 24 x 5 all lines are blank.
+    own. At the times `marked_ms`, a dotted line lies behind them. Below 24 x 5 all lines are blank.
     """
     if width < 1 or height < 1:
         return Text()
@@ -359,6 +362,9 @@ def line_chart(
         for mark, each in zip(marks, runs, strict=True)
     ]
 
+    marked = {
+        (at_ms - span.start_ms) * columns // span.length_ms for at_ms in marked_ms if start_ms <= at_ms < span.end_ms
+    }
     text = Text(no_wrap=True, overflow="crop")
     muted = plain_or(palette.muted)
     head = fit_label(unit, width // 3)
@@ -372,8 +378,14 @@ def line_chart(
         if not values and row == rows // 2:
             text.append(_NO_DATA.center(columns), muted)
             continue
+        column = 0
         for piece, index in pieces:
-            text.append(piece, None if index is None else styles[index])
+            if index is None:
+                behind = (MARKED if column + at in marked else each for at, each in enumerate(piece))
+                text.append("".join(behind) if marked else piece, muted if marked else None)
+            else:
+                text.append(piece, styles[index])
+            column += len(piece)
     text.append("\n" + " " * gutter)
     _append_times(text, span, columns, palette, zone)
     return text

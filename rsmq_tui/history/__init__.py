@@ -1,6 +1,7 @@
 """Histories: polls recorded as rows of Parquet files, and reading them. Nothing here uses Spark.
 
 analysis    reads the tables that the pipeline computes from a history
+changes     changes made with this program beside an analysis, and the figures that contain them
 compaction  joins the many small files of a day
 moments     times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970; all UTC
 names       places, stored names and errors of a history; does not import Arrow

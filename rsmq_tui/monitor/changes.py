@@ -94,6 +94,10 @@ class AuditedChange:
         target = self.target if self.target is not None or self.origin is None else self.origin.target
         return queues_of(self.ns, self.queue, target)
 
+    def concerns(self, server: str, ns: str, queue: str) -> bool:
+        """Return whether a queue of a server is its queue or its target."""
+        return self.server == server and any((one.ns, one.queue) == (ns, queue) for one in self.queues)
+
     @property
     def is_complete(self) -> bool:
         """False if it ended early, or was interrupted."""
@@ -120,6 +124,11 @@ class AuditedChange:
         left = "".join(f", {count(number)} {word}" for number, word in parts if number)
         past = printable(self.past, 40)
         return f"{printable(self.action, 40)}: {f'{past} ' if past else ''}{self.amount}{to}{left}"
+
+    def in_words(self, moment: Callable[[int], str]) -> str:
+        """Return what was done, whether it ended early, and of an undo, of which change; ``moment`` formats a time."""
+        of = "" if self.origin is None else f" (of the change of {moment(self.origin.at_ms)})"
+        return f"{self.deed}{'' if self.is_complete else ', ended early'}{of}"
 
     @property
     def counts(self) -> tuple[ChangeCounts, ...]:
@@ -178,6 +187,9 @@ class AuditedChanges:
     problems: Sequence[str] = ()
 
 
+NO_CHANGES = AuditedChanges()
+
+
 def read_changes(paths: Iterable[Path], wanted: Callable[[AuditedChange], bool] = lambda _: True) -> AuditedChanges:
     """Return the ``wanted`` changes of some logs; one that does not exist has none. Raises nothing.
 
@@ -193,6 +205,19 @@ def read_changes(paths: Iterable[Path], wanted: Callable[[AuditedChange], bool] 
         except OSError as error:
             problems.append(f"{_name(path)} cannot be read: {reason_of(error)}")
     return AuditedChanges(tuple(_linked(found.values())), tuple(problems))
+
+
+def logs_version(paths: Iterable[Path]) -> tuple[tuple[int, int] | None, ...]:
+    """Return numbers that change whenever somebody writes to one of some logs."""
+    return tuple(map(_version, paths))
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        status = regular_file(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
 
 
 def _read(

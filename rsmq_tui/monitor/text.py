@@ -275,7 +275,7 @@ ASCII_SIGNS = {
         # Sparklines and shades.
         ("▁▂▃▄▅▆▇░▒▓█", "_.:-=+#:+*#"),
         # Boxes and bars.
-        ("─━╸═│┃║", "-=--|||"),
+        ("─━╸═│┃║┊", "-=--|||:"),
     )
     for sign, replacement in zip(signs, replacements, strict=True)
 }

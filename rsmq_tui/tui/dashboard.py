@@ -127,6 +127,7 @@ class Dashboard:
         recording: "Recorder | None",
         analysis: "AnalysisLocation | None",
         expected: "Mapping[str, Expected]",
+        change_logs: Sequence[Path],
         clock: Callable[[], float],
         choices: Path | None,
         zone: tzinfo | None,
@@ -137,6 +138,8 @@ class Dashboard:
         # None until the first numbers are shown, and if there is no tour.
         self.tour: Tour | None = None
         self._expected = expected
+        # The audit logs whose changes the history screen and replays show.
+        self.change_logs = change_logs
         self.servers = servers
         self.navigation = Navigation(app)
         self.changes = ChangeController(app, self.part, tell_change)
@@ -254,6 +257,16 @@ class Dashboard:
         opening = partial(self._open_replay, history, at_ms, queue, otherwise)
         return self._app.run_worker(opening, group="replay", exclusive=True)
 
+    def changed_ms(self, snapshot: Snapshot, queue: str | None = None) -> list[int]:
+        """Return when a queue, or any of a snapshot, was changed in a replay: live rates do not include that."""
+        changes = () if self.replay is None else self.replay.audited.changes
+        places = {(part.server, part.ns) for part in snapshot.parts or (snapshot,)}
+        return [
+            change.at_ms
+            for change in changes
+            if any((change.server, one.ns) in places and queue in (None, one.queue) for one in change.queues)
+        ]
+
     def leave_replay(self) -> bool:
         """Return to the state from before a replay was opened; return False if there was none."""
         behind, replay, navigation = self._behind, self.replay, self.navigation
@@ -292,7 +305,13 @@ class Dashboard:
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(History(history), from_ms=at_ms, playing=False, expected=self._expected)
+            return replaying_of(
+                History(history),
+                from_ms=at_ms,
+                playing=False,
+                expected=self._expected,
+                change_logs=self.change_logs,
+            )
 
         try:
             replay = await asyncio.to_thread(opened)

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from rsmq_tui.charts.drawing import line_chart
+from rsmq_tui.charts.drawing import MARKED, line_chart
 from rsmq_tui.charts.series import Palette, Series
 
 # 2023-11-14 22:00 UTC
@@ -211,3 +211,21 @@ def test_charts_can_be_drawn_in_threads() -> None:
 def test_nothing_is_written(capfd: pytest.CaptureFixture[str]) -> None:
     draw([wave("a", 1, 9), Series("b", [(START, 1e16), (START + 1000, 1e16 + 2)])])
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("palette", [COLOUR, PLAIN, ASCII])
+def test_marked_times_are_lines_behind_the_series(palette: Palette) -> None:
+    series = [wave("a", 0, 10)]
+    at_ms = (START + MINUTES_10 // 4, START + MINUTES_10 // 2, START - 1, START + MINUTES_10)
+    plain, marked = (
+        canvas(line_chart(series, width=60, height=12, start_ms=START, end_ms=START + MINUTES_10, palette=palette,
+                          marked_ms=times))
+        for times in ((), at_ms)
+    )  # fmt: skip
+    width = len(plain[0])
+    for before, after in zip(plain, marked, strict=True):
+        assert len(after) == width
+        for column, (one, other) in enumerate(zip(before, after, strict=True)):
+            is_marked = column in (width // 4, width // 2) and one == " "
+            assert other == (MARKED if is_marked else one), column
+    assert any(MARKED in line for line in marked)

@@ -5,12 +5,17 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS
+from rsmq_tui.monitor.changes import AuditedChange
 from tests.cli.conftest import Command
 from tests.history.analysis.made import Made, scripted
+from tests.history.analysis.queues import PROD, START_MS
 from tests.history.report.reading import parsed, section_of, text_of
+from tests.monitor.test_changes import change, log
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +145,47 @@ def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Pat
     assert (
         done.stderr == "rsmq-tui: a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'\n"
     )
+
+
+def _changed(queue: str, **fields: Any) -> AuditedChange:
+    at_ms = START_MS + 3 * DAY_MS + 15 * HOUR_MS
+    return change(5, server=PROD.server, at_ms=at_ms, queue=queue, action="purge", **fields)
+
+
+def test_it_says_what_was_changed_from_this_machine(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path, state: Path
+) -> None:
+    own = state / "rsmq-tui" / "audit.jsonl"
+    own.parent.mkdir()
+    log(own, _changed("orders"), "junk")
+    out = tmp_path / "night.md"
+    report = ("report", "--analysis", str(analysis_folder), "--out", str(out))
+    done = anywhere(*report)
+    assert done.status == 0
+    first, second = done.err.splitlines()
+    assert first.startswith(f"rsmq-tui: {out}: 5 incidents of 4 queues, 1 change, ")
+    assert second == "rsmq-tui: 1 line of the audit log audit.jsonl was left out: no change that this version can read"
+    assert "| `orders · prod` | purge: deleted 10 of 10 messages | ada |" in out.read_text("utf-8")
+
+    # Those of a team, instead of the own one.
+    logs = [log(tmp_path / name, _changed(name, host=name)) for name in ("emails", "invoices")]
+    done = anywhere(*report, *(f"--changes={log}" for log in logs))
+    assert (done.status, "2 changes" in done.err) == (0, True)
+    text = out.read_text("utf-8")
+    assert "`orders · prod` | purge" not in text
+    assert "`emails · prod` | purge: deleted" in text
+    assert "`invoices · prod` | purge: deleted" in text
+
+
+@pytest.mark.parametrize(("name", "why"), [("none", "No such file or directory"), (".", "it is not a regular file")])
+def test_a_log_that_is_none_is_refused(
+    anywhere: Command, analysis_folder: Path, tmp_path: Path, name: str, why: str
+) -> None:
+    for command in (
+        ("report", "--analysis", str(analysis_folder), "--out", str(tmp_path / "x.md")),
+        ("history", str(analysis_folder)),
+        ("replay", str(tmp_path)),
+    ):
+        done = anywhere(*command, "--changes", str(tmp_path / name))
+        assert done.status == 2, command
+        assert f"--changes: {tmp_path / name} cannot be read: {why}" in done.err.replace("/.", ""), command

@@ -22,7 +22,7 @@ def change(number: int = 1, **fields: Any) -> AuditedChange:
 
 
 def undo(number: int, undoes: int, **fields: Any) -> AuditedChange:
-    return change(number, action="undo", past="put back", undoes=undoes, **fields)
+    return change(number, **{"action": "undo", "past": "put back", "undoes": undoes, **fields})
 
 
 def log(path: Path, *lines: AuditedChange | str | bytes) -> Path:

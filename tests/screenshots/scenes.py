@@ -37,7 +37,7 @@ from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.pane import Pane
 from rsmq_tui.tui.widgets.tour import TourStrip
 from tests.history.replayed import Tape
-from tests.screenshots.analysis import scripted_analysis
+from tests.screenshots.analysis import scripted_analysis, scripted_changes
 from tests.screenshots.history import NOW_MS, TOUR_STORIES, order_messages, play_history
 from tests.screenshots.lists import list_server
 from tests.screenshots.moving import Step, moving
@@ -206,6 +206,7 @@ async def _picture(scene: Scene, folder: Path) -> str:
         servers if replay is None else replay.servers,
         replay=replay,
         analysis=scripted_analysis() if scene.has_analysis else None,
+        change_logs=scripted_changes(Path(folder)) if scene.has_analysis else (),
         events=_events(clock, folder) if scene.has_events else None,
         clock=clock,
         theme=scene.theme,

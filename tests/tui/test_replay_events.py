@@ -1,6 +1,7 @@
 """What a replay shows beside the counts of queues: restarts and evictions in its log, waiting times in its charts."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
+from rsmq_tui.history.reading import History
 from rsmq_tui.history.recorder import Recorder
 from rsmq_tui.history.schema import OF_SERVER, SAMPLES, SCHEMAS
 from rsmq_tui.monitor import RsmqPoller, Snapshot
@@ -15,8 +17,11 @@ from rsmq_tui.monitor.poller import INFO_EVERY_S
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.server.status import ServerInfo
-from rsmq_tui.tui.replay.session import events_before
+from rsmq_tui.triage.journal.journal import user_name
+from rsmq_tui.tui.replay.session import events_before, replaying_of
+from tests.history.operated import operated
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said, without
+from tests.monitor.test_changes import change, log
 from tests.monitor.timing import FakeClock
 from tests.servers.real import real_server
 
@@ -75,6 +80,29 @@ async def test_evictions_of_a_real_server(tmp_path: Path) -> None:
     (found,) = events_before(str(tmp_path / "history"), last.at_ms, 900_000)
     assert (found.kind, found.at_ms) == ("evicted", last.at_ms)
     assert found.details["keys"] > 10
+
+
+async def test_changes_are_in_the_log_of_a_replay(tmp_path: Path) -> None:
+    recorded = await operated(tmp_path)
+    purged_ms, undone_ms = recorded.changed_ms
+    # Of another server, and of a namespace that nobody recorded.
+    other = recorded.log.with_name("other.jsonl")
+    log(other, change(1, at_ms=purged_ms), change(2, at_ms=purged_ms, server=recorded.server, ns="jobs"))
+    logs = [recorded.log, other, tmp_path / "none"]
+
+    def changes_before(at_ms: int, span_ms: int = 900_000, logs: Sequence[Path] = logs) -> list[str]:
+        replaying = replaying_of(History(recorded.history, state=tmp_path), change_logs=logs)
+        found = events_before(str(recorded.history), at_ms, span_ms, replaying.audited.changes)
+        replaying.player.close()
+        return [f"{event.at_ms} {event.queue}: {event.text}" for event in found if event.kind == "change"]
+
+    who = user_name()
+    purge = f"{purged_ms} orders: change 1, purge: deleted 349 of 349 messages, by {who}"
+    undo = f"{undone_ms} orders: change 2, undo: put back 349 of 349 messages, by {who}; undoes change 1"
+    assert changes_before(recorded.last_ms) == [purge, undo]
+    assert changes_before(undone_ms - 1) == [purge]
+    assert changes_before(recorded.last_ms, recorded.last_ms - undone_ms) == [undo]
+    assert changes_before(recorded.last_ms, logs=()) == []
 
 
 def test_a_failover_and_another_role(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from typing import TypeVar
 from rsmq_tui.history.analysis.values import DOWN, OPEN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
 from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, plural
@@ -52,6 +53,14 @@ def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] |
             servers.setdefault(server, []).append(replace(episode, start_ms=start_ms, end_ms=end_ms))
     found = (incident for of_server in servers.values() for incident in _of_server(of_server))
     return tuple(sorted(found, key=_order))
+
+
+def incident_at(change: AuditedChange, incidents: Iterable[Incident]) -> Incident | None:
+    """Return the incident of one of its queues, or else the outage of its server, during which a change began."""
+    during = [one for one in incidents if one.start_ms <= change.at_ms <= one.end_ms]
+    of_queue = (one for one in during if one.ref is not None and change.concerns(*one.ref[1:]))
+    of_server = (one for one in during if one.is_outage and one.place.server == change.server)
+    return next(chain(of_queue, of_server), None)
 
 
 def of_chosen(

@@ -134,6 +134,11 @@ class Incident(_Trouble):
     cause: str
     head_id: str | None = None
 
+    @property
+    def is_outage(self) -> bool:
+        """Whether it is an outage of a server."""
+        return self.queue is None and DOWN in self.verdicts
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

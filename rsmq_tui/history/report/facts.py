@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, joined, severity, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incident_at, joined, severity, times_of
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
@@ -30,6 +30,7 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
+from rsmq_tui.history.changes import CountedChange, changes_of, counted_of
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
@@ -45,6 +46,7 @@ from rsmq_tui.history.report.slo import (
     sums_by_queue,
 )
 from rsmq_tui.monitor import Thresholds
+from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges
 from rsmq_tui.monitor.slo import AGE as AGE_P99
 from rsmq_tui.monitor.slo import Objective
 from rsmq_tui.monitor.text import count, plural, printable
@@ -140,7 +142,8 @@ class Report:
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
     what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
     unknown. ``bounds`` are those of outages, by their times, if they are known. ``times`` are when there was trouble in
-    each incident, by its id.
+    each incident, by its id. ``changes`` are those made with this program, and ``counted`` the figures that contain
+    them.
     """
 
     title: str | None
@@ -176,6 +179,8 @@ class Report:
     advice: tuple[Advice, ...]
     forecasts: tuple[Forecast, ...]
     anomalies: tuple[Anomaly, ...]
+    changes: tuple[AuditedChange, ...]
+    counted: tuple[CountedChange, ...]
 
     @property
     def heads(self) -> tuple[Incident, ...]:
@@ -192,11 +197,29 @@ class Report:
         if incident.ref is not None:
             return self.name(incident.ref)
         number, every = self.members(incident), sum(row.ref[:2] == incident.place[:2] for row in self.queues)
-        if is_outage(incident):
+        if incident.is_outage:
             return f"all of {server_name(incident.place)}"
         of_every = plural(every, "chosen queue" if self.is_chosen else "queue")
         share = "all" if number == every > 1 else f"{count(number)} of"
         return f"{share} {of_every} of {server_name(incident.place)}"
+
+    def changes_to(self, ref: QueueRef) -> list[AuditedChange]:
+        """Return the changes that concern a queue."""
+        return [one for one in self.changes if one.concerns(*ref[1:])]
+
+    def queue_of(self, change: AuditedChange) -> QueueRef:
+        """Return the queue of a change, at the first place that was recorded with its server and namespace."""
+        place = next((place for place in self.labels if place[1:] == (change.server, change.ns)), None)
+        return QueueRef("" if place is None else place.profile, change.server, change.ns, change.queue)
+
+    def incident_at(self, change: AuditedChange) -> Incident | None:
+        """Return the incident during which a change began; None if there is none."""
+        return incident_at(change, self.incidents)
+
+    def changes_during(self, incident: Incident) -> list[AuditedChange]:
+        """Return the changes that began during an incident; of a head, those of what it stands for as well."""
+        parts = [incident, *(one for one in self.incidents if one.head_id == incident.id)]
+        return [one for one in self.changes if self.incident_at(one) in parts]
 
     def members(self, incident: Incident) -> int:
         """Return the number of queues that a head stands for in the range."""
@@ -239,8 +262,12 @@ def gather(
     title: str | None = None,
     sections_max: int = 20,
     objectives: Objectives = lambda _: (),
+    audited: AuditedChanges = NO_CHANGES,
 ) -> Report:
-    """Read the data of a report: of the chosen queues, or of all, with sections for the worst."""
+    """Read the data of a report: of the chosen queues, or of all, with sections for the worst.
+
+    Of the ``audited`` changes, it has those that were made to these queues in the range.
+    """
     whole = analysis.span() or span
     # Once, because several runs of the pipeline may be published meanwhile.
     every = tuple(facts for facts in analysis.queues() if queues is None or facts.ref in queues)
@@ -270,13 +297,14 @@ def gather(
     asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
     depth, highest, *rates = _lines(analysis, chosen, asked, span, whole)
     poison, anomalies = analysis.poison(span, chosen), analysis.anomalies(span, chosen)
+    changes = changes_of(audited.changes, span, refs, is_chosen=queues is not None)
     restarts = restarts_of(analysis, span, _servers(refs), chosen)
     return Report(
         title=title,
         label=analysis.label,
         history=analysis.manifest.history,
         made_ms=analysis.manifest.made_ms,
-        problems=analysis.problems,
+        problems=(*analysis.problems, *audited.problems),
         span=span,
         whole=whole,
         is_chosen=queues is not None,
@@ -321,17 +349,14 @@ def gather(
         anomalies=tuple(
             one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
         ),
+        changes=changes,
+        counted=counted_of(analysis, changes, refs),
     )
 
 
 def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]:
     """Return incidents by their worst verdict, then by their time in the range."""
     return sorted(incidents, key=lambda one: (severity(one.worst), -report.lasted_ms(one), one.start_ms))
-
-
-def is_outage(incident: Incident) -> bool:
-    """Return whether an incident is an outage of a server."""
-    return incident.queue is None and DOWN in incident.verdicts
 
 
 def server_name(subject: Sequence[str]) -> str:
@@ -370,7 +395,7 @@ def _times(incident: Incident, outages: Outages, times: Mapping[str, Sequence[Ti
 
 
 def _times_down(incident: Incident, outages: Outages) -> Sequence[TimeSpan]:
-    known = outages.get(Server(*incident.place[:2]), ()) if is_outage(incident) else ()
+    known = outages.get(Server(*incident.place[:2]), ()) if incident.is_outage else ()
     return [each for each in known if incident.start_ms <= each[0] and each[1] <= incident.end_ms]
 
 
@@ -415,7 +440,7 @@ def _recoveries_ms(
         server, times = Server(*incident.place[:2]), _times_down(incident, outages)
         if times:
             spans += [(start_ms, up_ms[server, end_ms]) for start_ms, end_ms in times]
-        elif incident.queue is not None or is_outage(incident):
+        elif incident.queue is not None or incident.is_outage:
             spans.append((incident.start_ms, incident.recovered_ms))
     return tuple(
         sorted(
@@ -435,7 +460,7 @@ def _incidents(
     the range belong to no head.
     """
     found = [one for one in analysis.incidents(span, queues) if one.end_ms > span.from_ms]
-    heads = [one for one in found if is_outage(one)]
+    heads = [one for one in found if one.is_outage]
     outages: dict[str, list[Episode]] = {}
     for episode in episodes:
         if episode.queue is None and episode.end_ms > span.from_ms:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from itertools import count as counting
+from typing import NamedTuple
 
 from rsmq_tui.charts.series import ChartSpan, Run, Series, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.incidents import covered_ms, severity
@@ -21,7 +22,7 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section, server_name, shown, worst_first
 from rsmq_tui.history.report.slo import Server
-from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
+from rsmq_tui.history.report.tables import Overview, Table, changes, overviews, service_levels
 from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural
 
 WIDE, CARD = 960, 470
@@ -33,6 +34,8 @@ _STRIP = 13
 _ROW, _HEAD = 19, 22
 # Of a timeline: the names before the bars, the words behind them, and the width of a letter of a name.
 _NAMES, _WORDS, _LETTER = 236, 124, 7.3
+# Changes that are closer than this are drawn as one, whose title has the first of them.
+_APART, _TOLD_MAX = 4, 5
 # A bar that is at least this wide has its letter in it.
 _LETTERED = 11
 
@@ -68,13 +71,21 @@ class Mark:
     letter: str
 
 
+class Moment(NamedTuple):
+    """A moment at which something was changed, and the text that explains it."""
+
+    at_ms: int
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a timeline: its name, its marks, and words behind them; a row without marks is a heading."""
+    """A row of a timeline: its name, its marks, words behind them, and changes; a row without marks is a heading."""
 
     name: str
     marks: Sequence[Mark] = ()
     words: str = ""
+    changes: Sequence[Moment] = ()
 
 
 class Pictures:
@@ -85,9 +96,12 @@ class Pictures:
 
     def panels(
         self, panels: Sequence[Panel], span: TimeRange, title: str, words: str, *,
-        marks: Sequence[Mark] = (), width: int = WIDE,
+        marks: Sequence[Mark] = (), changes: Sequence[Moment] = (), width: int = WIDE,
     ) -> str:  # fmt: skip
-        """Draw panels of lines below each other, on one axis of times, with the marks above and behind them."""
+        """Draw panels of lines below each other, on one axis of times, with the marks above and behind them.
+
+        Changes are lines across all panels.
+        """
         axis = _axis(span)
         top = _TOP + (_STRIP if marks else 0)
         height = top + sum(panel.height for panel in panels) + _BOTTOM
@@ -98,6 +112,10 @@ class Pictures:
         for panel in panels:
             parts += _panel(panel, axis, top, width)
             top += panel.height
+        parts += [
+            f'<path class="change" d="M{x:.1f} {whole.top}V{whole.base}"><title>{escape(words)}</title></path>'
+            for x, words in _spread(changes, whole)
+        ]
         return self._picture(parts, width, height, title, words)
 
     def timeline(self, rows: Sequence[Row], span: TimeRange, title: str, words: str) -> str:
@@ -113,6 +131,11 @@ class Pictures:
             if row.marks:
                 parts.append(f'<path class="grid" d="M4 {bottom}H{WIDE - 4}"/>')
                 parts += [_bar(mark, frame, bottom - _ROW + 3, _ROW - 6) for mark in row.marks]
+                parts += [
+                    f'<path class="diamond" d="M{x:.1f} {bottom - _ROW}l5 9.5l-5 9.5l-5 -9.5z">'
+                    f"<title>{escape(words)}</title></path>"
+                    for x, words in _spread(row.changes, frame)
+                ]
                 parts.append(f'<text x="{WIDE - _WORDS + 10}" y="{bottom - 5}">{escape(row.words)}</text>')
             y = bottom
         return self._picture(parts, WIDE, height, title, words)
@@ -232,6 +255,22 @@ def _bar(mark: Mark, frame: _Frame, y: int, height: int) -> str:
     return f'{bar}<text class="letter on-{mark.style}" x="{x:.1f}" y="{y + height - 2}">{mark.letter}</text>'
 
 
+def _spread(changes: Iterable[Moment], frame: _Frame) -> list[tuple[float, str]]:
+    """Return where changes, in the order of time, are drawn, and their words; those close to each other are one."""
+    places: list[tuple[float, list[str]]] = []
+    for change in changes:
+        x = frame.x(change.at_ms)
+        if not places or x - places[-1][0] >= _APART:
+            places.append((x, []))
+        places[-1][1].append(change.words)
+    return [(x, "\n".join(_first(told))) for x, told in places]
+
+
+def _first(told: Sequence[str]) -> list[str]:
+    more = len(told) - _TOLD_MAX
+    return [*told[:_TOLD_MAX], *([plural(more, "more change")] if more > 0 else [])]
+
+
 def _is_long(row: Row) -> bool:
     return len(row.name) * _LETTER > _NAMES - 8
 
@@ -303,7 +342,7 @@ class _Page:
         report = self._report
         heading = escape(words.title(report))
         style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
-        levels = service_levels(report)
+        levels, changed = service_levels(report), changes(report)
         parts = [
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>',
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"/>',
@@ -314,6 +353,7 @@ class _Page:
             self._figures(),
             self._timeline(),
             self._section("worst", "The worst incidents", _list(words.worst(report))) if report.heads else "",
+            self._overview(changed) if changed else "",
             self._section("restarts", "Restarts", _list(words.restarts(report))) if report.restarts else "",
             self._section("recreated", "Queues that were created again", _list(words.recreated(report)))
             if report.recreated
@@ -369,6 +409,7 @@ class _Page:
             for verdict, letter in (*words.LETTERS.items(), (words.OTHER, words.letter(words.OTHER)))
             if f"v-{verdict}" in seen
         )
+        legend += _DIAMOND_KEY if any(row.changes for row in rows) else ""
         description = (
             f"{plural(len(report.incidents), 'incident')} of {plural(len(order), 'queue')}; a table below lists them."
         )
@@ -379,7 +420,13 @@ class _Page:
         letters = Counter(words.letter(one.worst) for one in sorted(incidents, key=lambda one: severity(one.worst)))
         letter_words = " ".join(_times(number, letter) for letter, number in letters.items())
         lasted = duration(self._report.trouble_ms(incidents))
-        return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {letter_words}")
+        return Row(shown(ref.queue), self._marks(incidents), f"{lasted} · {letter_words}", self._changes(ref))
+
+    def _changes(self, ref: QueueRef | None = None) -> list[Moment]:
+        """Return the changes of a queue, or of all."""
+        report = self._report
+        found = report.changes if ref is None else report.changes_to(ref)
+        return [Moment(one.at_ms, f"{date_clock(one.at_ms)} {words.deed(report, one)}") for one in found]
 
     def _marks(self, incidents: Iterable[Incident]) -> list[Mark]:
         report = self._report
@@ -394,12 +441,10 @@ class _Page:
         panels = [_depth_panel(report.depth, 150), *_rate_panels(report.rates, 110)]
         sentences = [words.line_words(report.depth, "Mean of the messages stored"), *map(_rate_words, report.rates)]
         title = "The queues together" if report.is_chosen else "All queues together"
-        picture = self._pictures.panels(panels, report.span, title, " ".join(sentences), marks=outages)
-        return self._section(
-            "together",
-            title,
-            _figure(picture, f"{_legend(_rate_names(report.rates))} {words.fullest(report)}") + self._heat(),
-        )
+        changed = self._changes()
+        picture = self._pictures.panels(panels, report.span, title, " ".join(sentences), marks=outages, changes=changed)
+        legend = _legend(_rate_names(report.rates)) + (_LINE_KEY if changed else "")
+        return self._section("together", title, _figure(picture, f"{legend} {words.fullest(report)}") + self._heat())
 
     def _heat(self) -> str:
         heat = self._report.heat
@@ -419,6 +464,7 @@ class _Page:
             return ""
         cards = "".join(self._card(number, section) for number, section in enumerate(report.sections, 1))
         legend = _legend([("s1", "mean depth"), ("s3", "95th percentile"), ("s4", "usual at that hour of the week")])
+        legend += _LINE_KEY if any(report.changes_to(section.ref) for section in report.sections) else ""
         others = f"<p>{escape(words.others(report))}</p>" if report.others else ""
         title = "The queues" if report.is_chosen else "Queues in trouble, the worst first"
         return self._section("cards", title, f'<p class="note">{legend}</p><div class="cards">{cards}</div>{others}')
@@ -435,7 +481,10 @@ class _Page:
         sentences = [words.line_words(section.depth, "Mean depth"), *map(_rate_words, section.rates)]
         if section.age.peak is not None:
             sentences.insert(1, words.line_words(section.age, "Age of the oldest ready message"))
-        picture = self._pictures.panels(panels, report.span, name, " ".join(sentences), marks=marks, width=CARD)
+        changed = self._changes(section.ref)
+        picture = self._pictures.panels(
+            panels, report.span, name, " ".join(sentences), marks=marks, changes=changed, width=CARD
+        )
         letters = Counter(one.worst for one in sorted(section.incidents, key=lambda one: severity(one.worst)))
         trouble = ", ".join(_times(times, words.verdict_words(verdict)) for verdict, times in letters.items())
         lasted = f": {duration(report.trouble_ms(section.incidents))}" if trouble else "no trouble"
@@ -451,6 +500,11 @@ class _Page:
 
     def _section(self, id: str, title: str, body: str) -> str:
         return f'<section id="{id}" aria-labelledby="{id}-h"><h2 id="{id}-h">{escape(title)}</h2>\n{body}</section>'
+
+
+_DIAMOND_KEY, _LINE_KEY = (
+    f' <span class="key"><i class="sample change">{sign}</i>change made with rsmq-tui</span>' for sign in "◆┊"
+)
 
 
 def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:

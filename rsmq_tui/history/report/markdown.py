@@ -8,8 +8,9 @@ from rsmq_tui.charts.series import Series
 from rsmq_tui.history.analysis.values import Line
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section
-from rsmq_tui.history.report.tables import Overview, Table, overviews, service_levels
-from rsmq_tui.monitor.text import plural
+from rsmq_tui.history.report.tables import Overview, Table, changes, overviews, service_levels
+from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.text import count, plural
 
 _WIDTH = 64
 _SPECIAL = re.compile(r"[\\`*_\[\]|~>$^]|:(?=//)|(?<=www)\.|^[-+=](?=\s|$|-|=)|^[0-9]{1,9}(?=[.)])")
@@ -21,7 +22,7 @@ _RUNS = re.compile(r"`+")
 
 def as_markdown(report: Report) -> str:
     """Return the report as Markdown that GitHub, GitLab and CommonMark render alike."""
-    levels = service_levels(report)
+    levels, changed = service_levels(report), changes(report)
     blocks = [
         f"# {escaped(words.title(report))}",
         escaped(words.subtitle(report)),
@@ -29,13 +30,14 @@ def as_markdown(report: Report) -> str:
         words.before(report),
         "## The worst incidents",
         _bullets(words.worst(report)),
+        *(_overview(changed) if changed else ()),
         "## Restarts" if report.restarts else "",
         _bullets(words.restarts(report)),
         "## Queues that were created again" if report.recreated else "",
         _bullets(words.recreated(report)),
         *(_overview(levels) if levels else ()),
         "## All queues together" if not report.is_chosen else "## The queues together",
-        _chart(report, (("mean depth", report.depth), *_named(report.rates))),
+        _chart(report, (("mean depth", report.depth), *_named(report.rates)), report.changes),
         words.fullest(report),
     ]
     for section in report.sections:
@@ -88,21 +90,31 @@ def code(text: str, *, in_table: bool = False) -> str:
 
 def _section(report: Report, section: Section) -> list[str]:
     lines = (("mean depth", section.depth), ("oldest", section.age), *_named(section.rates))
-    return [f"## Queue {code(report.name(section.ref))}", _chart(report, lines, section)]
+    changed = report.changes_to(section.ref)
+    return [f"## Queue {code(report.name(section.ref))}", _chart(report, lines, changed, section)]
 
 
 def _named(rates: Sequence[Line]) -> list[tuple[str, Line]]:
     return [(f"{words.METRICS[line.metric]}/s", line) for line in rates]
 
 
-def _chart(report: Report, lines: Sequence[tuple[str, Line]], section: Section | None = None) -> str:
-    """Draw each line as a row of text, each on its own scale."""
+def _chart(
+    report: Report,
+    lines: Sequence[tuple[str, Line]],
+    changed: Sequence[AuditedChange],
+    section: Section | None = None,
+) -> str:
+    """Draw each line as a row of text, each on its own scale, and below them the times of changes."""
     rows, span = [], report.span
     for name, line in lines:
         (drawn,) = sparklines(
             [Series(name, line.points)], width=_WIDTH, start_ms=span.from_ms, end_ms=max(span.to_ms, span.from_ms + 1)
         )
         rows.append(f"{name:<12} {drawn} most: {words.most(report, line, section)}")
+    if changed:
+        places = {(one.at_ms - span.from_ms) * _WIDTH // span.length_ms for one in changed}
+        drawn = "".join("◆" if place in places else " " for place in range(_WIDTH))
+        rows.append(f"{'changes':<12} {drawn} made with rsmq-tui: {count(len(changed))}")
     first, last = words.minute(span.from_ms), words.minute(span.to_ms)
     rows.append(f"{'UTC':<12} {first}{last:>{_WIDTH - len(first)}}")
     return "\n".join(["```text", *rows, "```"])

@@ -9,7 +9,7 @@ from rsmq_tui.history.report.facts import Report, server_name, worst_first
 from rsmq_tui.history.report.slo import ServiceLevel
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, plural, printable, rate, seconds, size
 
-_INCIDENTS, _LEVELS, _QUEUES, _OTHERS = 100, 30, 100, 30
+_INCIDENTS, _LEVELS, _QUEUES, _CHANGES, _OTHERS = 100, 30, 100, 100, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,22 @@ def service_levels(report: Report) -> Overview | None:
         "burn is how many times faster than allowed it was used, with ! if somebody should be called."
     )
     return Overview("slo", "Service levels", note, slo_table(used, name), "", words.uses(report))
+
+
+def changes(report: Report) -> Overview | None:
+    """Return the changes that were made with this program in the range; None if there were none."""
+    if not report.changes:
+        return None
+    rows = [
+        (
+            words.when(report, one.at_ms), report.name(report.queue_of(one)) if one.queue else UNKNOWN,
+            words.deed(report, one), printable(one.who, 60), words.undone_words(report, one),
+            words.then_words(report, one),
+        )
+        for one in report.changes
+    ]  # fmt: skip
+    table = _table(("When", "Queue", "What was done", "By", "Undone", "Incident"), rows, _CHANGES, code={1})
+    return Overview("changes", "Changes made with rsmq-tui", "", table, "", words.counted(report))
 
 
 def _incidents_table(report: Report) -> Table:

@@ -5,10 +5,12 @@ from math import floor, log10
 from typing import NamedTuple, TypeVar
 
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
-from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, is_outage, server_name, worst_first
+from rsmq_tui.history.changes import CountedChange
+from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, server_name, worst_first
 from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Recreated, Restart
 from rsmq_tui.history.report.slo import ServiceLevel
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.text import (
     UNKNOWN,
     compact,
@@ -190,7 +192,10 @@ def worst(report: Report) -> list[str]:
     order = worst_first(report, report.heads)
     if not order:
         return ["No queue was in trouble in this time range."]
-    return [incident_sentence(report, incident) for incident in order[:_NAMED_MAX]]
+    return [
+        " ".join(filter(None, (incident_sentence(report, incident), _changes_during(report, incident))))
+        for incident in order[:_NAMED_MAX]
+    ]
 
 
 def restarts(report: Report) -> list[str]:
@@ -226,6 +231,56 @@ def _restart_sentence(restart: Restart) -> str:
     return f"{was} {plural(restart.queues, 'queue')} {were} lost, with {messages} at the last poll before it."
 
 
+def deed(report: Report, change: AuditedChange) -> str:
+    """Return what a change did."""
+    return change.in_words(lambda at_ms: when(report, at_ms))
+
+
+def undone_words(report: Report, change: AuditedChange) -> str:
+    """Return when a change was undone, and how much of it if not all of it was; empty if nothing was."""
+    if change.undone_ms is None:
+        return ""
+    part = "" if change.undone >= change.done else f"{count(change.undone)} "
+    return f"{part}at {when(report, change.undone_ms)}"
+
+
+def then_words(report: Report, change: AuditedChange) -> str:
+    """Return in which incident a change was made, and how long after it that was over; empty if in none."""
+    incident = report.incident_at(change)
+    if incident is None:
+        return ""
+    verdict = verdict_words(incident.worst)
+    if incident.end_ms > report.span.to_ms:
+        return f"{verdict}, not over in this range"
+    if incident.ended == OPEN:
+        return f"{verdict}, not over at the end of the history"
+    if incident.ended != "over":
+        return f"{verdict}, its end is not known"
+    return f"{verdict}, over {duration(incident.end_ms - change.at_ms)} later"
+
+
+def _changes_during(report: Report, incident: Incident) -> str:
+    """Return a sentence with the changes that were made during an incident, the first ones of many; empty if none."""
+    changes = report.changes_during(incident)
+    if not changes:
+        return ""
+    named = [
+        f"at {date_clock(one.at_ms)} in {NAME}{report.name(report.queue_of(one))}{END}, {deed(report, one)}"
+        for one in changes[:_NAMED_MAX]
+    ]
+    more = f"; and {count(len(changes) - len(named))} more" if len(changes) > len(named) else ""
+    return f"Changes made during it: {'; '.join(named)}{more}."
+
+
+def counted(report: Report) -> list[str]:
+    """Return a sentence for each figure that contains a change."""
+    return [_counted_sentence(report, one) for one in report.counted]
+
+
+def _counted_sentence(report: Report, one: CountedChange) -> str:
+    return one.sentence(f"{NAME}{report.name(one.ref)}{END}", range_words(one.span), date_clock(one.change.at_ms))
+
+
 def before(report: Report) -> str:
     """Return what the figures are compared with; empty if that was not recorded."""
     return f"Before: {range_words(report.before)}." if report.before else ""
@@ -235,7 +290,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     """Describe an incident in a few sentences; of one that reaches beyond the range, only what is in it."""
     who = f"{NAME}{report.subject(incident)}{END}"
     verdicts = [_WAS.get(verdict, printable(verdict, 40)) for verdict in incident.verdicts]
-    is_several = incident.queue is None and not is_outage(incident) and report.members(incident) > 1
+    is_several = incident.queue is None and not incident.is_outage and report.members(incident) > 1
     be = "were" if is_several else "was"
     times = 1 if is_several else len(report.times_in_trouble(incident))
     was = f"{be} {_listed(verdicts)}{f' {times} times' if times > 1 else ''}"
@@ -246,7 +301,7 @@ def incident_sentence(report: Report, incident: Incident) -> str:
     if is_several and open_ones < report.members(incident):
         still = f"{count(open_ones)} of them still {'was' if open_ones == 1 else 'were'}"
     they = "they were" if is_several else "it was"
-    after = "nothing was recorded" if is_outage(incident) else f"{they} gone, or nothing was recorded"
+    after = "nothing was recorded" if incident.is_outage else f"{they} gone, or nothing was recorded"
     is_early, is_late = incident.start_ms < span.from_ms, incident.end_ms > span.to_ms
     if is_early and is_late:
         return f"{who} {was} for {'the whole range' if lasted_ms >= span.length_ms else f'{lasted} of the range'}."
@@ -301,7 +356,7 @@ def recovered_words(report: Report, incident: Incident) -> str:
     if incident.recovered_ms is not None and incident.recovered_ms <= report.span.to_ms:
         return when(report, incident.recovered_ms)
     members, goes_on = report.members(incident), report.ongoing(incident)
-    if 0 < goes_on < members and not is_outage(incident):
+    if 0 < goes_on < members and not incident.is_outage:
         return f"{count(goes_on)} of {count(members)} ongoing"
     return "ongoing" if incident.ended == OPEN or incident.end_ms > report.span.to_ms else UNKNOWN
 
@@ -399,6 +454,11 @@ def about(report: Report) -> list[str]:
         "one. It ends when its condition stopped holding. Time to recovery is from the start of the incident of a "
         "queue, or the first failed poll of an outage, until it was over; each queue and each outage counts.",
     ]
+    if report.changes:
+        sentences.append(
+            "Changes are those made with rsmq-tui, as far as they are in the audit logs that were read. The recorded "
+            "counters include them: rates, arrivals and deletes are of producers, consumers and changes together."
+        )
     return [*sentences, *(f"Missing: {printable(problem, 300)}" for problem in report.problems)]
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rsmq_tui.files import reason_of
@@ -22,10 +23,12 @@ from rsmq_tui.history.analysis.values import (
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, logs_version, read_changes
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
     from rsmq_tui.history.analysis.reading import Analysis
+    from rsmq_tui.history.changes import CountedChange
 
 
 LEAST_MS = 60_000
@@ -128,7 +131,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The rows of the pages for a range, of all queues."""
+    """The rows of the pages for a range, of all queues; ``counted`` are the figures that contain ``changes``."""
 
     span: TimeRange | None = None
     queues: tuple[QueueFacts, ...] = ()
@@ -138,6 +141,8 @@ class Lists:
     advice: tuple[Advice, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
     anomalies: tuple[Anomaly, ...] = ()
+    changes: tuple[AuditedChange, ...] = ()
+    counted: "tuple[CountedChange, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +182,18 @@ class Loader:
         self._kept: dict[str, tuple[object, object]] = {}
         self._failed: list[str] = []
 
-    def load(self, wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Loaded:
+    def load(
+        self, wanted: LoadRequest, default: Callable[[TimeRange], TimeRange], change_logs: Sequence[Path] = ()
+    ) -> Loaded:
         """Load what was requested; ``default`` chooses the range if none is given. Errors are in the result.
+
+        ``change_logs`` are the audit logs of changes.
 
         A part that cannot be read is missing and listed in ``problems``; the others are there.
         """
         self._failed = []
         try:
-            return self._load(self._opened(wanted.look), wanted, default)
+            return self._load(self._opened(wanted.look), wanted, default, change_logs)
         except ImportError:
             return Loaded(wanted, failure=MISSING)
         except HistoryError as error:
@@ -207,14 +216,22 @@ class Loader:
         self._look = look
         return self._analysis
 
-    def _load(self, analysis: "Analysis", wanted: LoadRequest, default: Callable[[TimeRange], TimeRange]) -> Loaded:
+    def _load(
+        self,
+        analysis: "Analysis",
+        wanted: LoadRequest,
+        default: Callable[[TimeRange], TimeRange],
+        change_logs: Sequence[Path],
+    ) -> Loaded:
         whole, manifest = analysis.span(), analysis.manifest
         shown = Loaded(wanted, analysis.label, manifest.history, manifest.made_ms, whole)
         if whole is None:
             return replace(shown, problems=analysis.problems)
         span = wanted.span or default(whole)
         run = manifest.made_ms
-        lists = self._keep("lists", (run, span), lambda: self._lists(analysis, span))
+        version = logs_version(change_logs)
+        audited = self._keep("changes", version, lambda: read_changes(change_logs))
+        lists = self._keep("lists", (run, span, version), lambda: self._lists(analysis, span, audited))
         subject = (run, span, wanted.refs, wanted.metric)
         lines = self._keep(
             "lines",
@@ -232,20 +249,27 @@ class Loader:
                     HeatMap(wanted.metric, wanted.is_weekly, ()),
                 ),
             )
-        problems = (*analysis.problems, *self._failed)
+        problems = (*analysis.problems, *audited.problems, *self._failed)
         return replace(shown, span=span, lists=lists, lines=lines, heat=heat, problems=problems)
 
-    def _lists(self, analysis: "Analysis", span: TimeRange) -> Lists:
+    def _lists(self, analysis: "Analysis", span: TimeRange, audited: AuditedChanges) -> Lists:
+        from rsmq_tui.history.changes import changes_of, counted_of  # noqa: PLC0415 - its packages may be missing
+
         none: tuple[()] = ()
+        queues = analysis.queues()
+        refs = [facts.ref for facts in queues]
+        changes = changes_of(audited.changes, span, refs)
         return Lists(
             span=span,
-            queues=analysis.queues(),
+            queues=queues,
             incidents=self._part("the incidents", lambda: analysis.incidents(span), none),
             episodes=self._part("the episodes", lambda: analysis.episodes(span), none),
             poison=self._part("the poison messages", lambda: analysis.poison(span), none),
             advice=self._part("the advice", analysis.advice, none),
             forecasts=self._part("the forecasts", analysis.forecasts, none),
             anomalies=self._part("the unusual hours", lambda: analysis.anomalies(span), none),
+            changes=changes,
+            counted=self._part("what changes count for", lambda: counted_of(analysis, changes, refs), none),
         )
 
     def _part(self, name: str, make: Callable[[], T], none: T) -> T:

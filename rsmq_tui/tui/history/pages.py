@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incident_at, times_of
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -35,10 +35,11 @@ from rsmq_tui.history.analysis.values import (
 )
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable, rate, seconds, size
 from rsmq_tui.tui.history.loading import Lines, Lists, moment
 from rsmq_tui.tui.theme import verdict_words
-from rsmq_tui.tui.widgets.charts import ChartPanel
+from rsmq_tui.tui.widgets.charts import ChartPanel, changes_words
 from rsmq_tui.tui.widgets.lines import cells_of, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.pane import Pane
@@ -88,6 +89,21 @@ class QueueRow:
     worst: str
     incidents: int
     trouble_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A change, its queue, the incident during which it was made, and sentences on the figures that contain it."""
+
+    change: AuditedChange
+    ref: QueueRef
+    incident: Incident | None
+    counted: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Its unique key."""
+        return f"{self.change.host} {self.change.who} {self.change.change} {self.change.at_ms}"
 
 
 def trouble_words(verdict: str) -> str:
@@ -262,6 +278,32 @@ ANOMALY_COLUMNS: tuple[Column[Anomaly, HistoryContext], ...] = (
 )
 
 
+def _undone(row: ChangeRow, _: HistoryContext) -> Piece:
+    change = row.change
+    if change.undone_ms is None:
+        return "", ""
+    part = "" if change.undone >= change.done else f"{compact(change.undone)} "
+    return f"{part}{moment(change.undone_ms)}", "muted"
+
+
+def _incident_of_change(row: ChangeRow, _: HistoryContext) -> Piece:
+    if row.incident is None:
+        return "", ""
+    worst, after_ms = row.incident.worst, row.incident.end_ms - row.change.at_ms
+    after = f"over {duration(after_ms)} later" if row.incident.ended == "over" else "not over"
+    return f"{trouble_words(worst)}, {after}", trouble_token(worst)
+
+
+CHANGE_COLUMNS: tuple[Column[ChangeRow, HistoryContext], ...] = (
+    Column("time", "TIME", 14, lambda row, _: (_second(row.change.at_ms), "")),
+    Column("queue", "QUEUE", 10, lambda row, context: (context.name(row.ref), "strong"), most=20),
+    Column("by", "BY", 8, lambda row, _: (row.change.who, ""), drop=3, most=16),
+    Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, most=18),
+    Column("incident", "INCIDENT", 16, _incident_of_change, drop=4, grow=True, most=32),
+    Column("what", "WHAT", 30, lambda row, _: (row.change.deed, ""), grow=True),
+)
+
+
 CHARTED = ("depth", AGE, "arrivals_s", "deletes_s", "receives_s", "redeliveries_s")
 HEAT = "heat"
 _INVENTORIES = "this page needs message inventories: rsmq-tui record --messages 5m"
@@ -311,6 +353,29 @@ def incident_rows(lists: Lists) -> list[Incident]:
     return [row for one in reversed(first) for row in (one, *members.get(one.id, ()))]
 
 
+def _second(at_ms: int) -> str:
+    return moment(at_ms, with_seconds=True)
+
+
+def change_rows(lists: Lists) -> list[ChangeRow]:
+    """Return the changes, the latest first."""
+    places = {(facts.ref.server, facts.ref.ns): facts.ref.profile for facts in reversed(lists.queues)}
+    counted: dict[AuditedChange, list[str]] = {}
+    for one in lists.counted:
+        minutes = f"{moment(one.span.from_ms)} to {moment(one.span.to_ms)}"
+        sentence = one.sentence(one.ref.queue, minutes, _second(one.change.at_ms))
+        counted.setdefault(one.change, []).append(sentence)
+    return [
+        ChangeRow(
+            change,
+            QueueRef(places.get((change.server, change.ns), ""), change.server, change.ns, change.queue),
+            incident_at(change, lists.incidents),
+            tuple(counted.get(change, ())),
+        )
+        for change in reversed(lists.changes)
+    ]
+
+
 PAGES = (
     HistoryPage(
         "queues",
@@ -341,6 +406,16 @@ PAGES = (
         at_ms=lambda row: row.start_ms,
         sentence=lambda row: row.cause,
         empty="No queue had a problem in this time.",
+    ),
+    HistoryPage(
+        "changes",
+        "Changes",
+        CHANGE_COLUMNS,
+        change_rows,
+        lambda lists: len(lists.changes),
+        at_ms=lambda row: row.change.at_ms,
+        sentence=lambda row: " ".join((f"{row.change.in_words(_second)}.", *row.counted)),
+        empty="Nothing was changed with rsmq-tui in this time, according to the audit logs that were read.",
     ),
     HistoryPage(
         "poison",
@@ -494,8 +569,8 @@ class PastCharts(Vertical):
             yield self.rates
         yield self.sparks
 
-    def show(self, lines: Lines, of: str, span: TimeRange) -> None:
-        """Show these lines ``of`` some queues, a text that must already be printable.
+    def show(self, lines: Lines, of: str, span: TimeRange, changes: Sequence[AuditedChange] = ()) -> None:
+        """Show these lines ``of`` some queues, a text that must already be printable, and when they were changed.
 
         The chart of the metric has its mean; for a single queue also the 95th percentile and the usual value.
         """
@@ -507,9 +582,12 @@ class PastCharts(Vertical):
             series.append(Series("95th percentile", _scaled(lines.p95.points, divisor)))
         if lines.usual is not None and lines.usual.points:
             series.append(Series("usual", [(at_ms, middle / divisor) for at_ms, _, middle, _ in lines.usual.points]))
-        self.metric.show(series, span.to_ms, start_ms=span.from_ms, title=title, unit=unit)
+        marked_ms = [one.at_ms for one in changes]
+        times: dict[str, Any] = {"start_ms": span.from_ms, "marked_ms": marked_ms}
+        marks = changes_words(marked_ms)
+        self.metric.show(series, span.to_ms, title=f"{title}{marks}", unit=unit, **times)
         rates = [Series(_RATE_WORDS[line.metric], line.points) for line in lines.rates]
-        self.rates.show(rates, span.to_ms, start_ms=span.from_ms, title="messages a second")
+        self.rates.show(rates, span.to_ms, title=f"messages a second{marks}", **times)
         self.sparks.show(sparks(lines), span)
 
 
@@ -623,6 +701,15 @@ def detail_lines(
                 lines.append([(f"{column.title:<{_TITLE_WIDTH}} ", "muted"), (printable(text, _TEXT_MAX), style)])
         if wrapped := textwrap.wrap(printable(page.sentence(row), _TEXT_MAX), width):
             lines += [[], *([(line, "")] for line in wrapped)]
+    if changes := changes_at(row, ref, lists):
+        lines += [[]] if lines else []
+        lines.append([("CHANGES made with rsmq-tui", "head")])
+    for change in reversed(changes):
+        undone = "" if change.undone_ms is None else f", {count(change.undone)} undone {moment(change.undone_ms)}"
+        told = f"{change.in_words(_second)}, by {printable(change.who, 40)}{undone}"
+        when = f"{_second(change.at_ms)} "
+        for number, line in enumerate(textwrap.wrap(told, max(20, width - len(when)))):
+            lines.append([(" " * len(when) if number else when, "muted"), (line, "")])
     incidents = [one for one in lists.incidents if ref is not None and one.ref == ref]
     if ref is not None and incidents:
         lines += [[]] if lines else []
@@ -632,3 +719,13 @@ def detail_lines(
         worst = printable(trouble_words(one.worst), 30)
         lines.append([(when, "muted"), (f"{worst} ", trouble_token(one.worst)), (printable(one.cause, 300), "")])
     return lines
+
+
+def changes_at(row: Any, ref: QueueRef | None, lists: Lists) -> list[AuditedChange]:
+    """Return the changes of the queue of a row, or of the server of an incident; of an incident, those during it."""
+    is_span = isinstance(row, Episode | Incident)
+    if ref is not None:
+        found = [one for one in lists.changes if one.concerns(*ref[1:])]
+    else:
+        found = [one for one in lists.changes if is_span and one.server == row.place.server]
+    return [one for one in found if not is_span or row.start_ms <= one.at_ms <= row.end_ms]

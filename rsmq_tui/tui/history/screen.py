@@ -148,14 +148,17 @@ def queues_words(refs: Sequence[QueueRef], known: int, context: pages.HistoryCon
     return f"all {plural(len(refs), 'queue')}" if len(refs) == known else plural(len(refs), "queue")
 
 
-def row_pieces(page: pages.HistoryPage, row: Any) -> list[Piece]:
-    """Return the full text of a row, which the table may cut off; empty if there is no row."""
+def row_pieces(page: pages.HistoryPage, row: Any, lists: Lists) -> list[Piece]:
+    """Return the full text of a row, which the table may cut off, and the number of changes during an incident."""
     if row is None:
         return []
     pieces: list[Piece] = [(" ", "")]
     if isinstance(row, Episode | Incident):
         verdict = row.verdict if isinstance(row, Episode) else row.worst
         pieces.append((f"{printable(pages.trouble_words(verdict), 30)} ", pages.trouble_token(verdict)))
+        changes = pages.changes_at(row, row.ref, lists)
+        during = f"   {plural(len(changes), 'change')} made during it" if changes else ""
+        return [*pieces, (printable(page.sentence(row), 300), ""), (during, "muted")]
     return [*pieces, (printable(page.sentence(row), 300), "")]
 
 
@@ -496,7 +499,8 @@ class HistoryScreen(DashboardScreen):
     async def _load(self) -> None:
         try:
             while self._asked != self._shown.wanted:
-                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, DAY_MS))
+                logs = self.dashboard.change_logs
+                self._shown = await asyncio.to_thread(self._loader.load, self._asked, partial(last, DAY_MS), logs)
                 self._show()
         finally:
             self._is_loading = False
@@ -509,7 +513,9 @@ class HistoryScreen(DashboardScreen):
         self._show_rows()
         self._chart_cursor()
         if shown.lines is not None and shown.span is not None and shown.wanted.refs:
-            self.charts.show(shown.lines, self._words_of(shown.wanted.refs), shown.span)
+            refs = shown.wanted.refs
+            changes = [one for one in shown.lists.changes if any(one.concerns(*ref[1:]) for ref in refs)]
+            self.charts.show(shown.lines, self._words_of(refs), shown.span, changes)
         if self._page.id == pages.HEAT:
             heat = shown.heat if shown.wanted.is_heat or shown.failure else None
             words = self._words_of(shown.wanted.refs or ())
@@ -567,6 +573,6 @@ class HistoryScreen(DashboardScreen):
     def _tell_row(self) -> None:
         """Show the full text of the row under the cursor, and its details."""
         page, row, refs = self._page, self._row, self._choice.refs
-        self._reason.show(row_pieces(page, row))
+        self._reason.show(row_pieces(page, row, self._shown.lists))
         ref = page.ref(row) if row is not None else refs[0] if len(refs) == 1 else None
         self._pane.show(page, row, ref, self._shown.lists, self._cells)

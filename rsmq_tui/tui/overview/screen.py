@@ -620,7 +620,7 @@ class OverviewScreen(DashboardScreen):
         points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
-        self.chart.show_last(rates, at_ms, window_ms)
+        self.chart.show_last(rates, at_ms, window_ms, changed_ms=self.dashboard.changed_ms(snapshot))
         self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     def _tell_sums(self, snapshot: Snapshot) -> None:

@@ -1,6 +1,6 @@
 """The charts of one queue, and the pane of the overview: verdict, charts and first messages of a queue."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textual import on
 from textual.app import ComposeResult
@@ -37,12 +37,14 @@ class QueueCharts:
         self.sparks = SparkPanel(*_spark_names(kind), id="sparks")
         self._kind = kind
 
-    def show(self, trend: Trend, queue: str, kind: Kind, at_ms: int, window_ms: int) -> None:
-        """Show a window of time before ``at_ms``."""
+    def show(
+        self, trend: Trend, queue: str, kind: Kind, at_ms: int, window_ms: int, changed_ms: Sequence[int] = ()
+    ) -> None:
+        """Show a window of time before ``at_ms``, and when the queue was changed."""
         points = trend.queue(queue) if window_ms <= TREND_MS else trend.day_of(queue)
         counts, rates = past_series(points, counts_arrivals=kind.counts_arrivals)
-        self.depth.show_last(counts, at_ms, window_ms)
-        self.rates.show_last(rates, at_ms, window_ms)
+        self.depth.show_last(counts, at_ms, window_ms, changed_ms=changed_ms)
+        self.rates.show_last(rates, at_ms, window_ms, changed_ms=changed_ms)
         self.flights.set_class(not kind.counts_receives, "-unknown")
         self.flights.show_last(flight_series(trend.flights(queue)), at_ms, window_ms, unit="s")
         if kind is not self._kind:
@@ -160,8 +162,9 @@ class QueuePane(Pane[Page]):
         """Draw the charts."""
         queue, part = self._queue, self._part
         if queue is not None and part is not None:
-            window_ms = dashboard_of(self.app).window_ms
-            self._charts.show(part.trend, queue.name, kind_named(queue.kind), part.at_ms, window_ms)
+            dashboard = dashboard_of(self.app)
+            changed_ms, window_ms = dashboard.changed_ms(part, queue.name), dashboard.window_ms
+            self._charts.show(part.trend, queue.name, kind_named(queue.kind), part.at_ms, window_ms, changed_ms)
 
     def forget(self) -> None:
         """Remove the messages of another queue."""

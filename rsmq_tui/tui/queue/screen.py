@@ -416,7 +416,8 @@ class QueueScreen(ActingScreen):
         if (at_ms // CHART_STEP_MS, window_ms) == self._charts_at:
             return
         self._charts_at = at_ms // CHART_STEP_MS, window_ms
-        self._charts.show(snapshot.trend, self.queue, self._kind, at_ms, window_ms)
+        changed_ms = self.dashboard.changed_ms(snapshot, self.queue)
+        self._charts.show(snapshot.trend, self.queue, self._kind, at_ms, window_ms, changed_ms)
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:

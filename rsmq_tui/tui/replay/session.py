@@ -1,18 +1,21 @@
 """A replay in the dashboard, opened by the command or from any screen; and the events before a moment of it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event
+from rsmq_tui.events.recorder import event_of_change
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.polls import Timeline
 from rsmq_tui.history.replay.replay import labels_of
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, read_changes
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.tui.servers import WatchedServer
 
@@ -33,13 +36,20 @@ class MarkedTime:
 class ReplaySession:
     """The state of a replay for the app and its screens: its player, its servers, and the marked time.
 
-    ``source_of`` makes the source of a place.
+    ``source_of`` makes the source of a place. ``audited`` are the changes of these servers.
     """
 
-    def __init__(self, player: "Player", source_of: "Callable[[Place], ReplaySource]", label: str) -> None:
+    def __init__(
+        self,
+        player: "Player",
+        source_of: "Callable[[Place], ReplaySource]",
+        label: str,
+        audited: AuditedChanges = NO_CHANGES,
+    ) -> None:
         self.player = player
         self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
+        self.audited = audited
         self.marked: MarkedTime | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
@@ -120,10 +130,11 @@ def replaying_of(
     playing: bool = True,
     clock: Callable[[], float] = time.monotonic,
     expected: "Mapping[str, Expected] | None" = None,
+    change_logs: Sequence[Path] = (),
 ) -> ReplaySession:
     """Return a replay of an open history; ``clock`` is a monotonic clock in seconds. Raises ``HistoryError``.
 
-    Troubles that are ``expected``, by profile, are no incidents.
+    Troubles that are ``expected``, by profile, are no incidents. Changes are read from the audit logs ``change_logs``.
     """
     from rsmq_tui.history.replay.messages import Inventories  # noqa: PLC0415
     from rsmq_tui.history.replay.player import Player, ReplaySource  # noqa: PLC0415
@@ -132,7 +143,9 @@ def replaying_of(
     replay = Replay(history, from_ms=from_ms, to_ms=to_ms, expected=expected)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
-    return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label)
+    servers = {place.server for place in replay.timeline.places}
+    audited = read_changes(change_logs, lambda change: change.server in servers)
+    return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label, audited)
 
 
 def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
@@ -140,8 +153,11 @@ def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
     return replace(snapshot, place=label, queues=tuple(queue._replace(place=label) for queue in snapshot.queues))
 
 
-def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
-    """Return the events in that time before a moment; raises ``HistoryError``, and errors of filesystems."""
+def events_before(history: str, at_ms: int, span_ms: int, changes: Sequence[AuditedChange] = ()) -> list[Event]:
+    """Return the events in that time before a moment; raises ``HistoryError``, and errors of filesystems.
+
+    Of the ``changes``, it returns those that were made in the recorded namespaces and lists.
+    """
     timeline = Timeline(History(history), at_ms)
     labels = labels_of(timeline.places)
     tracks: dict[Place, PlaceTrack] = {}
@@ -163,4 +179,7 @@ def events_before(history: str, at_ms: int, span_ms: int) -> list[Event]:
             found += servers[place.server].observe_info(poll.info)
         # INFO tells a queue that a restart lost from one that was deleted.
         found += queues[place].observe(replace(snapshot, info=poll.info))
-    return found
+    places = {place[1:] for place in timeline.places}
+    made = (one for one in changes if at_ms - span_ms <= one.at_ms <= at_ms)
+    here = (one for one in made if any((one.server, queue.ns) in places for queue in one.queues))
+    return [*found, *map(event_of_change, here)]

@@ -6,7 +6,7 @@ from itertools import islice
 from textual.content import Content
 from textual.strip import Strip
 
-from rsmq_tui.charts.drawing import bar_rows, line_chart, sparklines
+from rsmq_tui.charts.drawing import MARKED, bar_rows, line_chart, sparklines
 from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint
@@ -43,20 +43,43 @@ class ChartPanel(Painted):
         self._series: Sequence[Series] = ()
         self._span_ms: tuple[int, int] | None = None
         self._unit = ""
+        self._marked_ms: Sequence[int] = ()
 
-    def show(self, series: Sequence[Series], end_ms: int, *, start_ms: int, title: str = "", unit: str = "") -> None:
-        """Show these series from ``start_ms`` to ``end_ms``; a new title must already be printable."""
+    def show(
+        self,
+        series: Sequence[Series],
+        end_ms: int,
+        *,
+        start_ms: int,
+        title: str = "",
+        unit: str = "",
+        marked_ms: Sequence[int] = (),
+    ) -> None:
+        """Show these series from ``start_ms`` to ``end_ms``, and marks at some times.
+
+        A new title must already be printable.
+        """
         if title and title != self._title_shown:
             self._title_shown = title
             self.border_title = Content(title)
-        self._series, self._unit = series, unit
+        self._series, self._unit, self._marked_ms = series, unit, marked_ms
         self._span_ms = start_ms, end_ms
         self.repaint()
 
-    def show_last(self, series: Sequence[Series], end_ms: int, window_ms: int, *, unit: str = "") -> None:
-        """Show these series in a window of time before ``end_ms``, which the title names."""
-        title = f"{self._title}, {window_words(window_ms)}"
-        self.show(series, end_ms, start_ms=first_shown_ms(series, end_ms, window_ms), title=title, unit=unit)
+    def show_last(
+        self,
+        series: Sequence[Series],
+        end_ms: int,
+        window_ms: int,
+        *,
+        unit: str = "",
+        changed_ms: Sequence[int] = (),
+    ) -> None:
+        """Show these series in a window of time before ``end_ms``, which the title names, and times of changes."""
+        start_ms = first_shown_ms(series, end_ms, window_ms)
+        marked_ms = [at_ms for at_ms in changed_ms if start_ms <= at_ms <= end_ms]
+        title = f"{self._title}, {window_words(window_ms)}{changes_words(marked_ms)}"
+        self.show(series, end_ms, start_ms=start_ms, title=title, unit=unit, marked_ms=marked_ms)
 
     def paint(self) -> list[Strip]:
         """Draw the chart; plotext is loaded only if there is something to draw."""
@@ -74,6 +97,7 @@ class ChartPanel(Painted):
                 palette=self.palette(self._colors),
                 unit=self._unit,
                 zone=shown_zone(),
+                marked_ms=self._marked_ms,
             )
         )
 
@@ -108,6 +132,11 @@ class BarPanel(Painted):
         if not self._rows:
             return []
         return self.lines_of(bar_rows(self._rows, width=self.size.width, palette=self.palette(("series-first",))))
+
+
+def changes_words(marked_ms: Sequence[int]) -> str:
+    """Return what a title adds if changes are marked in its chart."""
+    return f" · {MARKED} changes" if marked_ms else ""
 
 
 def window_words(window_ms: int) -> str:

@@ -12,13 +12,18 @@ sql       `rsmq-tui sql`: query an analysis and its history with SQL
 import os
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import click
 
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.servers import config_of
+from rsmq_tui.files import reason_of, regular_file, state_folder
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.changes import FILE_NAME
 from rsmq_tui.monitor.text import printable
 
 if TYPE_CHECKING:
@@ -30,6 +35,25 @@ if TYPE_CHECKING:
 _NAMED_MAX = 10
 
 analysis_option = option("--analysis OUT", f"the tables that `rsmq-tui pipeline` wrote (env {ANALYSIS_VARIABLE})")
+
+
+changes_option = option(
+    "--changes FILE",
+    "an audit log whose changes are shown, instead of that in your state folder; may be repeated",
+    click.Path(),
+    multiple=True,
+)
+
+
+def change_logs(options: Options) -> tuple[Path, ...]:
+    """Return the audit logs of the options; raises ``UsageError`` for one that is given and no file."""
+    logs = tuple(Path(given) for given in options.changes)
+    for log in logs:
+        try:
+            regular_file(log)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--changes: {printable(str(log), 200)} cannot be read: {reason_of(error)}") from error
+    return logs or (state_folder() / FILE_NAME,)
 
 
 def require_packages(what: str, extra: str = "history", *more: str) -> None:

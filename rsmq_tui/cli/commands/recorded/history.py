@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.commands.recorded import analysis_of, require_packages
+from rsmq_tui.cli.commands.recorded import analysis_of, change_logs, changes_option, require_packages
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE, appearance, config, json_option, zone_for
 from rsmq_tui.cli.output import ProgressLine, fields_json, has_screen, print_words, wants_json
@@ -88,10 +88,12 @@ class _History(Command):
 )
 @click.argument("out", metavar="[OUT]", required=False, help=f"the analysis (env {ANALYSIS_VARIABLE})")
 @option("--history DIR", "the history that Enter replays (default: the one that the analysis names)")
+@changes_option
 @config
 @appearance
 def command(options: Options) -> int:
     """Open the screen and return the exit status; raises ``UsageError`` if no analysis is given or found."""
+    logs = change_logs(options)
     analysis = AnalysisLocation(_folder_of(options), options.history)
     if not has_screen():
         raise UsageError("the history screen needs a terminal; `rsmq-tui report` writes a file")
@@ -103,6 +105,7 @@ def command(options: Options) -> int:
         expected=expected_of(options),
         ascii_only=options.ascii,
         theme=options.theme,
+        change_logs=logs,
         zone=zone_for(options, zones_of(options).values()),
         keys=keys_of(options),
     )
@@ -112,6 +115,7 @@ def command(options: Options) -> int:
 
 def refuse(options: Options) -> None:
     """Raise ``UsageError`` if no analysis is given, or it is no folder."""
+    change_logs(options)
     _folder_of(options)
 
 

@@ -1,10 +1,12 @@
 """`rsmq-tui replay`: the dashboard on a recorded history."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rsmq_tui.cli.commands.recorded import require_packages
+from rsmq_tui.cli.commands.recorded import change_logs, changes_option, require_packages
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import appearance, config, link, zone_for
 from rsmq_tui.cli.output import has_screen, say
@@ -67,13 +69,15 @@ def _speed(text: str) -> float:
 @option("--speed N", "recorded seconds played per second, from 1 to 3600", _speed, default="60")
 @option("--paused", "start paused")
 @link
+@changes_option
 @config
 @appearance
 def command(options: Options) -> int:
     """Open the dashboard on a history and return the exit status; raises ``UsageError`` if there is none."""
+    logs = change_logs(options)
     history = _history_of(options)
     with refusing(HistoryError):
-        replaying = _opened(history, options)
+        replaying = _opened(history, options, logs)
     if not has_screen():
         raise UsageError("the dashboard needs a terminal; the files of a history are Parquet, for scripts to read")
     from rsmq_tui.tui.app import RsmqApp  # noqa: PLC0415
@@ -94,6 +98,7 @@ def command(options: Options) -> int:
 
 def refuse(options: Options) -> None:
     """Raise ``UsageError`` if there is no history."""
+    change_logs(options)
     _history_of(options)
 
 
@@ -105,7 +110,7 @@ def _history_of(options: Options) -> "History":
         return History(options.history)
 
 
-def _opened(history: "History", options: Options) -> "ReplaySession":
+def _opened(history: "History", options: Options, logs: Sequence[Path]) -> "ReplaySession":
     from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
 
     from_ms = to_ms = None
@@ -129,6 +134,7 @@ def _opened(history: "History", options: Options) -> "ReplaySession":
         speed=options.speed,
         playing=not options.paused and at_ms is None,
         expected=expected_of(options),
+        change_logs=logs,
     )
 
 

@@ -5,13 +5,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rsmq_tui.cli.commands.recorded import analysis_option, chosen_queues, objectives_of, open_analysis, span_of
+from rsmq_tui.cli.commands.recorded import (
+    analysis_option,
+    change_logs,
+    changes_option,
+    chosen_queues,
+    objectives_of,
+    open_analysis,
+    span_of,
+)
 from rsmq_tui.cli.errors import EXIT_FAILED, UsageError, refusing
 from rsmq_tui.cli.options import config
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.files import reason_of, whole_file
 from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
+from rsmq_tui.monitor.changes import read_changes
 from rsmq_tui.monitor.text import plural, printable, size
 
 if TYPE_CHECKING:
@@ -45,6 +54,7 @@ last day. The HTML is a single file that needs no network: mail it, print it, or
 @option("--to T", "end of the range", name="to_text")
 @option("--queue QUEUE", "only this queue; may be repeated", name="queues", multiple=True)
 @option("--title TEXT", "title of the report")
+@changes_option
 @config
 def command(options: Options) -> int:
     """Write the file and return the exit status; raises ``UsageError``."""
@@ -57,7 +67,9 @@ def command(options: Options) -> int:
 
     span = _span(options, span_of(analysis))
     queues = chosen_queues(options.queues, analysis)
-    report = gather(analysis, span, queues, title=options.title, objectives=objectives_of(options))
+    servers = {facts.ref.server for facts in analysis.queues()}
+    audited = read_changes(change_logs(options), lambda change: change.server in servers)
+    report = gather(analysis, span, queues, title=options.title, objectives=objectives_of(options), audited=audited)
     if kind in _HTML:
         from rsmq_tui.history.report.html import as_html  # noqa: PLC0415
 
@@ -72,8 +84,9 @@ def command(options: Options) -> int:
     except OSError as error:
         raise UsageError(f"{printable(options.out, 200)} cannot be written: {reason_of(error)}") from error
     said = f"{plural(len(report.heads), 'incident')} of {plural(len(report.queues), 'queue')}"
+    said += f", {plural(len(report.changes), 'change')}" if report.changes else ""
     say(f"{options.out}: {said}, {size(path.stat().st_size)}")
-    for problem in analysis.problems:
+    for problem in (*analysis.problems, *audited.problems):
         say(problem)
     return EXIT_FAILED if analysis.left_out else 0
 

@@ -1,0 +1,183 @@
+"""What was changed with rsmq-tui, on the history screen and in a replay: in lists, in charts, and beside incidents."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from rsmq_tui.charts.drawing import MARKED
+from rsmq_tui.history.moments import MINUTE_MS
+from rsmq_tui.tui.dashboard import Dashboard
+from rsmq_tui.tui.history.pages import CHANGE_COLUMNS
+from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from tests.history.analysis.made import scripted
+from tests.history.replayed import NOON_MS, PLACE
+from tests.history.report.test_changes import MOVE, PURGE, SENT, UNDO
+from tests.history.report.test_html import EVIL
+from tests.monitor.test_changes import log
+from tests.tui.driving import settled, until
+from tests.tui.reading import lines_of
+from tests.tui.test_history import past_of, press, rows_of, screen_of, text
+from tests.tui.test_replay import replay_in, replayed, taped
+
+pytestmark = pytest.mark.slow
+
+# From the first page to that of the changes.
+TO_CHANGES = ("l",) * 4
+
+
+@pytest.fixture(autouse=True)
+def no_room_for_a_pane() -> None:
+    """The pane shows changes as well."""
+
+
+@pytest.fixture(scope="session")
+def analysis_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("changed")
+    scripted(out, history="")
+    return out
+
+
+@pytest.fixture
+def past(analysis_folder: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Open the history screen with these lines in the audit log."""
+
+    def opened(*lines: Any, **looks: Any) -> Any:
+        return past_of(analysis_folder, change_logs=[log(tmp_path / "audit.jsonl", *lines)], **looks)
+
+    return opened
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+async def pane_shows(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words in pane(pilot), f"the pane shows {words}")
+
+
+def pane(pilot: Pilot[None]) -> str:
+    return " ".join(" ".join(line.split()) for line in lines_of(screen_of(pilot)._pane._details))
+
+
+async def test_the_page_of_changes_has_each_with_what_became_of_it(
+    past: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Dashboard, "open_replay", lambda dashboard, *rest: asked.append(rest))
+    async with past(PURGE, UNDO, MOVE, SENT, history="/the/history", size=(250, 50)) as pilot:
+        await press(pilot, *TO_CHANGES)
+        assert "[ Changes 4 ]" in text(pilot)
+        assert [row.split() for row in rows_of(pilot)] == [
+            ["05-17", "23:00:00", "emails", "·", "prod", "rsmq", "ada", *["send:", "sent", "3", "of", "3", "messages"]],
+            ["05-17", "16:00:00", "orders", "·", "prod", "rsmq", "ada", *_words("▲ growing, over 2h 0m later"),
+             *["move:", "moved", "20", "of", "200", "messages", "to", "emails"]],
+            ["05-17", "14:35:00", "orders", "·", "prod", "rsmq", "ada", *_words("▲ growing, over 3h 25m later"),
+             *["undo:", "put", "back", "150", "of", "200", "messages,", "50", "skipped"]],
+            ["05-17", "14:30:10", "orders", "·", "prod", "rsmq", "ada", "150", "05-17", "14:35",
+             *_words("▲ growing, over 3h 29m later"), *["purge:", "deleted", "200", "of", "200", "messages"]],
+        ]  # fmt: skip
+        await press(pilot, "j", "j")
+        await pane_shows(pilot, "put back 150 of 200 messages, 50 skipped (of the change of 05-17 14:30:10). Up to 150")
+        await press(pilot, "j", "enter")
+        await pane_shows(pilot, "Of the 2,040 deletes of orders from 05-17 14:30 to 05-17 14:32, 200 are of the change")
+    assert asked == [("/the/history", PURGE.at_ms, "orders")]
+
+
+async def test_a_queue_and_an_incident_show_their_changes(past: Callable[..., Any]) -> None:
+    async with past(PURGE, MOVE, SENT, replace(SENT, change=11, server="elsewhere"), size=(200, 60)) as pilot:
+        # Emails come first.
+        sent = "CHANGES made with rsmq-tui 05-17 23:00:00 send: sent 3 of 3 messages, by ada"
+        await pane_shows(pilot, f"{sent} 05-17 16:00:00 move: moved 20")
+        await press(pilot, "l", "l", "j", "j")
+        await pane_shows(pilot, "move: moved 20 of 200 messages to emails, ended early, by ada")
+        shown = pane(pilot)
+        assert "QUEUE orders" in shown
+        assert "arrivals exceeded deletes by 2.6/s for 4h 0m   2 changes made during it" in text(pilot)
+        assert "purge: deleted 200 of 200 messages, by ada" in shown
+        assert "send" not in shown
+
+
+async def test_charts_mark_the_changes_of_their_queues(past: Callable[..., Any]) -> None:
+    async with past(PURGE, MOVE, SENT, size=(140, 40)) as pilot:
+        charts = screen_of(pilot).charts
+        for queue, marks in (("emails", 2), ("orders", 2), ("invoices", 0)):
+            assert str(charts.metric.border_title).startswith(f"depth of {queue}")
+            for chart in (charts.metric, charts.rates):
+                assert (f"· {MARKED} changes" in str(chart.border_title)) is bool(marks), queue
+                marked = {at for line in lines_of(chart) for at, sign in enumerate(line) if sign == MARKED}
+                assert len(marked) == marks, queue
+            await press(pilot, "j")
+
+
+async def test_without_changes_the_page_says_so(past: Callable[..., Any], tmp_path: Path) -> None:
+    async with past(size=(250, 36)) as pilot:
+        await press(pilot, *TO_CHANGES)
+        assert "[ Changes 0 ]" in text(pilot)
+        assert "Nothing was changed with rsmq-tui in this time" in text(pilot)
+        # Somebody changes a queue meanwhile.
+        log(tmp_path / "audit.jsonl", PURGE, "junk", "more")
+        screen_of(pilot).rest()
+        await press(pilot)
+        await until(pilot, lambda: "[ Changes 1 ]" in text(pilot), "the log is read again")
+        assert "! 2 lines of the audit log" in text(pilot)
+
+
+@pytest.mark.parametrize("size", [(132, 36), (40, 10)], ids=str)
+async def test_hostile_logs_are_shown_as_harmless_text(past: Callable[..., Any], size: tuple[int, int]) -> None:
+    evil = replace(PURGE, action=EVIL, who=EVIL, past=EVIL, target=EVIL, ended=EVIL)
+    lines = (evil, replace(evil, change=8, queue=EVIL), replace(evil, change=9, queue=""), EVIL)
+    async with past(*lines, size=size) as pilot:
+        await press(pilot, *TO_CHANGES)
+        assert "Changes 3" in text(pilot)
+        for _ in range(3):
+            shown = text(pilot)
+            assert {len(line) <= size[0] for line in shown.splitlines()} == {True}
+            assert "\x1b" not in shown
+            assert "\u202e" not in shown
+            await press(pilot, "j", "enter")
+
+
+def test_no_column_shows_what_selected_messages() -> None:
+    assert "filter" not in {column.id for column in CHANGE_COLUMNS}
+
+
+async def test_a_replay_marks_changes_in_its_charts_and_lists_them(tmp_path: Path) -> None:
+    tape = taped(tmp_path / "history")
+    at_ms = NOON_MS + 2 * MINUTE_MS
+    purge = replace(PURGE, at_ms=at_ms, server=PLACE.server, ns=PLACE.ns)
+    elsewhere = replace(purge, server="elsewhere", change=8)
+    other = replace(purge, at_ms=at_ms - MINUTE_MS, queue="other", change=9)
+    logs = [log(tmp_path / "audit.jsonl", purge, elsewhere, other, "junk")]
+    async with replayed(tape.out, NOON_MS + 3 * MINUTE_MS, change_logs=logs, size=(200, 60)) as pilot:
+        overview = pilot.app.screen
+        assert isinstance(overview, OverviewScreen)
+        assert f"· {MARKED} changes" in str(overview.chart.border_title)
+        assert _marks(overview.chart) == 2
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
+        await settled(pilot)
+        queue = pilot.app.screen
+        assert isinstance(queue, QueueScreen)
+        charts = queue._charts
+        assert [_marks(chart) for chart in (charts.depth, charts.rates)] == [1, 1]
+        # Before the change, there is nothing to mark.
+        replay_in(pilot).player.seek(at_ms - 1)
+        await until(pilot, lambda: MARKED not in str(charts.depth.border_title), "the charts are of another time")
+        assert _marks(charts.depth) == 0
+        replay_in(pilot).player.seek(NOON_MS + 3 * MINUTE_MS)
+        await until(pilot, lambda: MARKED in str(charts.depth.border_title), "the charts are of the first time")
+        await pilot.press("escape", "L")
+        await until(
+            pilot, lambda: "change 7, purge: deleted 200 of 200 messages, by ada" in text(pilot), "it is listed"
+        )
+        assert "! 1 line of the audit log audit.jsonl was left out" in text(pilot)
+        assert "change 8" not in text(pilot)
+
+
+def _marks(chart: Any) -> int:
+    return len({at for line in lines_of(chart) for at, sign in enumerate(line) if sign == MARKED})
