@@ -154,6 +154,10 @@ def config_folder() -> Path:
     return user_config_path(_PROGRAM, appauthor=False, roaming=True)
 
 
+AUDIT_LOG = "audit.jsonl"
+"""The name of the audit log of changes, beside their journal."""
+
+
 def state_folder() -> Path:
     """Return the folder of the journal and the audit log, which need not exist."""
     from platformdirs import user_state_path  # noqa: PLC0415

@@ -14,9 +14,8 @@ from rsmq_tui.cli.output import has_screen
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import KindPlace, named_places
 from rsmq_tui.cli.servers import config_of, keys_of, profiles_of
-from rsmq_tui.files import state_folder
+from rsmq_tui.files import AUDIT_LOG, state_folder
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.changes import FILE_NAME
 from rsmq_tui.profiles import Profile
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
@@ -71,7 +70,7 @@ def open_dashboard(
             analysis=analysis,
             choices=kept and kept / "dashboard.json",
             expected={profile.name: profile.expected for profile in profiles},
-            change_logs=((folder or state_folder()) / FILE_NAME,),
+            change_logs=((folder or state_folder()) / AUDIT_LOG,),
             ascii_only=options.ascii,
             theme=options.theme,
             zone=zone_for(options, (profile.zone for profile in profiles)),

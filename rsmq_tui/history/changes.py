@@ -57,8 +57,7 @@ def changes_of(
     places = {ref[1:3] for ref in refs}
 
     def is_meant(change: AuditedChange) -> bool:
-        of = [(change.server, queue.ns, queue.queue) for queue in change.queues]
-        return any(one in wanted if is_chosen else one[:2] in places for one in of)
+        return any(one in wanted if is_chosen else one[:2] in places for one in change.subjects)
 
     return tuple(one for one in changes if span.from_ms <= one.at_ms <= span.to_ms and is_meant(one))
 
@@ -86,7 +85,7 @@ def _counted(
     analysis: Analysis, change: AuditedChange, ref: QueueRef, metric: str, number: int
 ) -> CountedChange | None:
     """Return the figure, over whole buckets of a roll-up, that contains a change for certain; None if there is none."""
-    if change.lasted_ms is None or change.lasted_ms > DAY_MS:
+    if change.lasted_ms is None or change.lasted_ms > DAY_MS or not change.is_certain:
         return None
     from_ms, to_ms = change.at_ms, change.at_ms + change.lasted_ms
     near = TimeRange(from_ms - HOUR_MS, to_ms + 2 * HOUR_MS)

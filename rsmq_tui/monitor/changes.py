@@ -18,12 +18,11 @@ from rsmq_tui.files import JsonError, parse_json, reason_of, regular_file
 from rsmq_tui.monitor.text import count, plural, printable
 from rsmq_tui.protocol.kinds import Reference, kind_of, read_reference
 
-FILE_NAME = "audit.jsonl"
-# Of a longer log, the end is read.
-_LOG_BYTES = 256_000_000
+# Of a longer log, the end is read: about 200,000 changes.
+_LOG_BYTES = 100_000_000
 # Names of queues may be long, and a byte may take six characters. A longer line was not written by this program.
 _LINE_BYTES = 1_000_000
-_CHANGES_MAX = 100_000
+_CHANGES_MAX = 50_000
 _NUMBER_MAX = 1 << 53
 _NAME_MAX = 200
 
@@ -94,14 +93,20 @@ class AuditedChange:
         target = self.target if self.target is not None or self.origin is None else self.origin.target
         return queues_of(self.ns, self.queue, target)
 
-    def concerns(self, server: str, ns: str, queue: str) -> bool:
-        """Return whether a queue of a server is its queue or its target."""
-        return self.server == server and any((one.ns, one.queue) == (ns, queue) for one in self.queues)
+    @property
+    def subjects(self) -> tuple[tuple[str, str, str], ...]:
+        """Its queue and its target, each as its server, namespace and name."""
+        return tuple((self.server, one.ns, one.queue) for one in self.queues)
 
     @property
     def is_complete(self) -> bool:
         """False if it ended early, or was interrupted."""
         return self.ended == "done"
+
+    @property
+    def is_certain(self) -> bool:
+        """True if it ended between two batches: otherwise, some of ``done`` may be the work of another client."""
+        return self.ended in {"done", "cancelled"}
 
     @property
     def amount(self) -> str:
@@ -196,7 +201,7 @@ def read_changes(paths: Iterable[Path], wanted: Callable[[AuditedChange], bool] 
     Lines that several logs have are one change. What an undo undoes is wanted with it, as it has the same server.
     """
     found: dict[tuple[object, ...], AuditedChange] = {}
-    problems = []
+    problems: list[str] = []
     for path in paths:
         try:
             problems += _read(path, wanted, found)
@@ -204,7 +209,11 @@ def read_changes(paths: Iterable[Path], wanted: Callable[[AuditedChange], bool] 
             continue
         except OSError as error:
             problems.append(f"{_name(path)} cannot be read: {reason_of(error)}")
-    return AuditedChanges(tuple(_linked(found.values())), tuple(problems))
+    changes = _linked(found.values())
+    if len(changes) > _CHANGES_MAX:
+        changes = changes[-_CHANGES_MAX:]
+        problems.append(f"only the last {count(_CHANGES_MAX)} changes of the audit logs are shown")
+    return AuditedChanges(tuple(changes), tuple(problems))
 
 
 def logs_version(paths: Iterable[Path]) -> tuple[tuple[int, int] | None, ...]:
@@ -239,8 +248,6 @@ def _read(
                 # The last line of a change has its final result.
                 found.pop(change._identity, None)
                 found[change._identity] = change
-                if len(found) > _CHANGES_MAX:
-                    del found[next(iter(found))]
     if left_out:
         were = "was" if left_out == 1 else "were"
         problems.append(

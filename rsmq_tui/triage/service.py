@@ -10,8 +10,7 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
-from rsmq_tui.files import sqlite_version, whole_file
-from rsmq_tui.monitor.changes import FILE_NAME
+from rsmq_tui.files import AUDIT_LOG, sqlite_version, whole_file
 from rsmq_tui.monitor.filters.language import Filter
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.editing import EditExecutor, editor_of
@@ -87,7 +86,7 @@ class ChangeService:
         self._backend = backend
         self._journal: Journal | None = None
         self._opened: list[Journal] = []
-        self._audit = AuditLog(folder / FILE_NAME)
+        self._audit = AuditLog(folder / AUDIT_LOG)
         self._opening = asyncio.Lock()
 
     @property

@@ -259,13 +259,7 @@ class Dashboard:
 
     def changed_ms(self, snapshot: Snapshot, queue: str | None = None) -> list[int]:
         """Return when a queue, or any of a snapshot, was changed in a replay: live rates do not include that."""
-        changes = () if self.replay is None else self.replay.audited.changes
-        places = {(part.server, part.ns) for part in snapshot.parts or (snapshot,)}
-        return [
-            change.at_ms
-            for change in changes
-            if any((change.server, one.ns) in places and queue in (None, one.queue) for one in change.queues)
-        ]
+        return [] if self.replay is None else self.replay.changed_ms(snapshot, queue)
 
     def leave_replay(self) -> bool:
         """Return to the state from before a replay was opened; return False if there was none."""

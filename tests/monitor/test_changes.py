@@ -100,7 +100,9 @@ def test_only_the_end_of_a_huge_log_is_read(path: Path, monkeypatch: pytest.Monk
     assert problem.startswith("of the audit log audit.jsonl, only the last ")
     monkeypatch.undo()
     monkeypatch.setattr(changes, "_CHANGES_MAX", 5)
-    assert [one.change for one in read_changes([path]).changes] == [45, 46, 47, 48, 49]
+    found = read_changes([path])
+    assert [one.change for one in found.changes] == [45, 46, 47, 48, 49]
+    assert found.problems == ("only the last 5 changes of the audit logs are shown",)
 
 
 def test_what_is_no_file_is_no_log(tmp_path: Path) -> None:

@@ -55,12 +55,21 @@ def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] |
     return tuple(sorted(found, key=_order))
 
 
-def incident_at(change: AuditedChange, incidents: Iterable[Incident]) -> Incident | None:
-    """Return the incident of one of its queues, or else the outage of its server, during which a change began."""
-    during = [one for one in incidents if one.start_ms <= change.at_ms <= one.end_ms]
-    of_queue = (one for one in during if one.ref is not None and change.concerns(*one.ref[1:]))
-    of_server = (one for one in during if one.is_outage and one.place.server == change.server)
-    return next(chain(of_queue, of_server), None)
+def incidents_at(changes: Iterable[AuditedChange], incidents: Iterable[Incident]) -> dict[AuditedChange, Incident]:
+    """Return the incidents during which changes began, each of one of the queues, or else an outage of the server."""
+    known: dict[tuple[str, ...], list[Incident]] = {}
+    for incident in incidents:
+        if incident.ref is not None:
+            known.setdefault(incident.ref[1:], []).append(incident)
+        elif incident.is_outage:
+            known.setdefault((incident.place.server,), []).append(incident)
+    found = {}
+    for change in changes:
+        near = chain.from_iterable(known.get(subject, ()) for subject in (*change.subjects, (change.server,)))
+        during = next((one for one in near if one.start_ms <= change.at_ms <= one.end_ms), None)
+        if during is not None:
+            found[change] = during
+    return found
 
 
 def of_chosen(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incident_at, joined, severity, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, joined, severity, times_of
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import (
     AGE,
@@ -142,8 +142,8 @@ class Report:
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
     what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
     unknown. ``bounds`` are those of outages, by their times, if they are known. ``times`` are when there was trouble in
-    each incident, by its id. ``changes`` are those made with this program, and ``counted`` the figures that contain
-    them.
+    each incident, by its id. ``changes`` are those made with this program, ``during`` has the incidents in which they
+    began, and ``counted`` the figures that contain them.
     """
 
     title: str | None
@@ -180,6 +180,7 @@ class Report:
     forecasts: tuple[Forecast, ...]
     anomalies: tuple[Anomaly, ...]
     changes: tuple[AuditedChange, ...]
+    during: Mapping[AuditedChange, Incident]
     counted: tuple[CountedChange, ...]
 
     @property
@@ -205,21 +206,17 @@ class Report:
 
     def changes_to(self, ref: QueueRef) -> list[AuditedChange]:
         """Return the changes that concern a queue."""
-        return [one for one in self.changes if one.concerns(*ref[1:])]
+        return [one for one in self.changes if ref[1:] in one.subjects]
 
     def queue_of(self, change: AuditedChange) -> QueueRef:
         """Return the queue of a change, at the first place that was recorded with its server and namespace."""
         place = next((place for place in self.labels if place[1:] == (change.server, change.ns)), None)
         return QueueRef("" if place is None else place.profile, change.server, change.ns, change.queue)
 
-    def incident_at(self, change: AuditedChange) -> Incident | None:
-        """Return the incident during which a change began; None if there is none."""
-        return incident_at(change, self.incidents)
-
     def changes_during(self, incident: Incident) -> list[AuditedChange]:
         """Return the changes that began during an incident; of a head, those of what it stands for as well."""
-        parts = [incident, *(one for one in self.incidents if one.head_id == incident.id)]
-        return [one for one in self.changes if self.incident_at(one) in parts]
+        parts = {incident.id, *(one.id for one in self.incidents if one.head_id == incident.id)}
+        return [change for change, during in self.during.items() if during.id in parts]
 
     def members(self, incident: Incident) -> int:
         """Return the number of queues that a head stands for in the range."""
@@ -350,6 +347,7 @@ def gather(
             one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
         ),
         changes=changes,
+        during=incidents_at(changes, incidents),
         counted=counted_of(analysis, changes, refs),
     )
 

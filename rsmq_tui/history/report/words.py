@@ -246,7 +246,7 @@ def undone_words(report: Report, change: AuditedChange) -> str:
 
 def then_words(report: Report, change: AuditedChange) -> str:
     """Return in which incident a change was made, and how long after it that was over; empty if in none."""
-    incident = report.incident_at(change)
+    incident = report.during.get(change)
     if incident is None:
         return ""
     verdict = verdict_words(incident.worst)

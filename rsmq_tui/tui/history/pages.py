@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incident_at, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, times_of
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -360,6 +360,7 @@ def _second(at_ms: int) -> str:
 def change_rows(lists: Lists) -> list[ChangeRow]:
     """Return the changes, the latest first."""
     places = {(facts.ref.server, facts.ref.ns): facts.ref.profile for facts in reversed(lists.queues)}
+    during = incidents_at(lists.changes, lists.incidents)
     counted: dict[AuditedChange, list[str]] = {}
     for one in lists.counted:
         minutes = f"{moment(one.span.from_ms)} to {moment(one.span.to_ms)}"
@@ -369,7 +370,7 @@ def change_rows(lists: Lists) -> list[ChangeRow]:
         ChangeRow(
             change,
             QueueRef(places.get((change.server, change.ns), ""), change.server, change.ns, change.queue),
-            incident_at(change, lists.incidents),
+            during.get(change),
             tuple(counted.get(change, ())),
         )
         for change in reversed(lists.changes)
@@ -725,7 +726,7 @@ def changes_at(row: Any, ref: QueueRef | None, lists: Lists) -> list[AuditedChan
     """Return the changes of the queue of a row, or of the server of an incident; of an incident, those during it."""
     is_span = isinstance(row, Episode | Incident)
     if ref is not None:
-        found = [one for one in lists.changes if one.concerns(*ref[1:])]
+        found = [one for one in lists.changes if ref[1:] in one.subjects]
     else:
         found = [one for one in lists.changes if is_span and one.server == row.place.server]
     return [one for one in found if not is_span or row.start_ms <= one.at_ms <= row.end_ms]

@@ -513,9 +513,9 @@ class HistoryScreen(DashboardScreen):
         self._show_rows()
         self._chart_cursor()
         if shown.lines is not None and shown.span is not None and shown.wanted.refs:
-            refs = shown.wanted.refs
-            changes = [one for one in shown.lists.changes if any(one.concerns(*ref[1:]) for ref in refs)]
-            self.charts.show(shown.lines, self._words_of(refs), shown.span, changes)
+            charted = {ref[1:] for ref in shown.wanted.refs}
+            changes = [one for one in shown.lists.changes if not charted.isdisjoint(one.subjects)]
+            self.charts.show(shown.lines, self._words_of(shown.wanted.refs), shown.span, changes)
         if self._page.id == pages.HEAT:
             heat = shown.heat if shown.wanted.is_heat or shown.failure else None
             words = self._words_of(shown.wanted.refs or ())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import Event
-from rsmq_tui.events.recorder import event_of_change
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.replay.polls import Timeline
@@ -50,6 +49,12 @@ class ReplaySession:
         self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
         self.audited = audited
+        self._changed_ms: dict[tuple[str, ...], list[int]] = {}
+        for change in audited.changes:
+            for subject in change.subjects:
+                self._changed_ms.setdefault(subject, []).append(change.at_ms)
+            for place in {subject[:2] for subject in change.subjects}:
+                self._changed_ms.setdefault(place, []).append(change.at_ms)
         self.marked: MarkedTime | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
@@ -101,6 +106,12 @@ class ReplaySession:
     def span(self) -> "RecordedSpan":
         """The recorded span."""
         return self.player.replay.span
+
+    def changed_ms(self, snapshot: Snapshot, queue: str | None = None) -> list[int]:
+        """Return when a queue of a snapshot, or any of its queues, was changed with this program."""
+        name = () if queue is None else (queue,)
+        places = ((part.server, part.ns, *name) for part in snapshot.parts or (snapshot,))
+        return [at_ms for place in places for at_ms in self._changed_ms.get(place, ())]
 
     @property
     def problems(self) -> list[str]:
@@ -179,7 +190,9 @@ def events_before(history: str, at_ms: int, span_ms: int, changes: Sequence[Audi
             found += servers[place.server].observe_info(poll.info)
         # INFO tells a queue that a restart lost from one that was deleted.
         found += queues[place].observe(replace(snapshot, info=poll.info))
+    from rsmq_tui.events.recorder import event_of_change  # noqa: PLC0415 - it loads what reads the journal
+
     places = {place[1:] for place in timeline.places}
     made = (one for one in changes if at_ms - span_ms <= one.at_ms <= at_ms)
-    here = (one for one in made if any((one.server, queue.ns) in places for queue in one.queues))
+    here = (one for one in made if any(subject[:2] in places for subject in one.subjects))
     return [*found, *map(event_of_change, here)]

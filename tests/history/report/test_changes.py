@@ -31,7 +31,7 @@ PURGE = change(
 )  # fmt: skip
 UNDO = undo(8, 7, server=PROD.server, at_ms=GREW_MS + 35 * MINUTE_MS, planned=200, done=150, skipped=50)
 MOVE = replace(PURGE, change=9, at_ms=GREW_MS + 2 * HOUR_MS, action="move", past="moved", target="emails", done=20,
-               ended="cancelled by secret-reason")  # fmt: skip
+               ended="cancelled")  # fmt: skip
 SENT = replace(PURGE, change=10, at_ms=GREW_MS + 9 * HOUR_MS, action="send", past="sent", queue="emails", planned=3,
                done=3)  # fmt: skip
 
@@ -151,6 +151,8 @@ def test_a_change_that_took_minutes_is_in_all_of_them(reporting: Reporting) -> N
         replace(PURGE, lasted_ms=None),
         replace(PURGE, lasted_ms=1 << 52),
         replace(PURGE, done=1_000_000),
+        replace(PURGE, ended="connection lost"),
+        replace(PURGE, ended="interrupted"),
         # Nobody recorded when it began, or when it ended.
         replace(PURGE, at_ms=GAP[0] + 60_000),
         replace(PURGE, at_ms=GAP[0] - 60_000, lasted_ms=120_000),
@@ -182,9 +184,9 @@ def test_a_break_of_the_recording_around_a_change_is_seen(tmp_path: Path) -> Non
 
 
 def test_what_selected_messages_and_why_a_change_ended_stays_out_of_a_report(reporting: Reporting) -> None:
-    report = reporting(PURGE, UNDO, MOVE, SENT)
+    report = reporting(PURGE, UNDO, replace(MOVE, ended="a secret reason"), SENT)
     for text in (as_html(report), as_markdown(report)):
-        assert "move: moved 20" in text
+        assert "move: moved 20 of 200 messages to emails, ended early" in text
         assert "secret" not in text
         assert "laptop" not in text
 

@@ -21,9 +21,8 @@ from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.options import ANALYSIS_VARIABLE
 from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.servers import config_of
-from rsmq_tui.files import reason_of, regular_file, state_folder
+from rsmq_tui.files import AUDIT_LOG, reason_of, regular_file, state_folder
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.monitor.changes import FILE_NAME
 from rsmq_tui.monitor.text import printable
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def change_logs(options: Options) -> tuple[Path, ...]:
             regular_file(log)
         except (OSError, ValueError) as error:
             raise UsageError(f"--changes: {printable(str(log), 200)} cannot be read: {reason_of(error)}") from error
-    return logs or (state_folder() / FILE_NAME,)
+    return logs or (state_folder() / AUDIT_LOG,)
 
 
 def require_packages(what: str, extra: str = "history", *more: str) -> None:
