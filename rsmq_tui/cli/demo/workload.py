@@ -71,10 +71,6 @@ class Switches:
         return (_SLOW if slow else 1.0) * (_FAST if fast else 1.0)
 
 
-# Each run of a demo is the same.
-_SEED = 7
-
-
 @dataclass(slots=True)
 class WorkloadContext:
     """The settings and the state of a workload, shared by its workers.
@@ -83,6 +79,7 @@ class WorkloadContext:
     3.11. ``waiting`` names the queues not created yet; ``on_ready`` is called when the last of them is.
     """
 
+    seed: int
     speed: float
     waiting: set[str]
     on_ready: Callable[[], None] | None = None
@@ -91,7 +88,7 @@ class WorkloadContext:
 
     def rng(self, queue: str, role: str) -> Random:
         """Return the random generator of one role: its values do not depend on the order in which workers run."""
-        return Random(f"{_SEED} {queue} {role}")
+        return Random(f"{self.seed} {queue} {role}")
 
     def made(self, queue: str) -> None:
         """Note that a queue was created, with its backlog."""
@@ -364,6 +361,7 @@ async def run_workload(
     url: str,
     *,
     ns: str = "rsmq",
+    seed: int = 7,
     speed: float = 1.0,
     stop: asyncio.Event,
     scenarios: Sequence[Scenario | ListScenario] = MIXED.queues,
@@ -379,7 +377,7 @@ async def run_workload(
     for an invalid URL.
     """
     waiting = {scenario.queue for scenario in scenarios}
-    context = WorkloadContext(speed, waiting, on_ready)
+    context = WorkloadContext(seed, speed, waiting, on_ready)
     async with connect_async(url) as client, asyncio.TaskGroup() as group:
         rsmq = _Rsmq(client, ns)
         server = Server(client.execute_command)
