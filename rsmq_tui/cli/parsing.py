@@ -270,17 +270,19 @@ class LazyCommand(click.Command):
         self._member = member
         self.section = section
 
+    def loaded(self) -> Command:
+        """Import and return the command."""
+        module, _, attribute = self._path.partition(":")
+        command = getattr(load(module), attribute or "command")
+        found: Command = command if self._member is None else command.commands[self._member]
+        found.describe(self.short_help or "")
+        return found
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Import the command, and parse its arguments."""
-        module, _, attribute = self._path.partition(":")
-        command = getattr(load(module), attribute or "command")
-        if self._member is not None:
-            command = command.commands[self._member]
-        command.describe(self.short_help or "")
-        ctx: click.Context = command.make_context(info_name, args, parent, **extra)
-        return ctx
+        return self.loaded().make_context(info_name, args, parent, **extra)
 
 
 def is_set(name: str) -> bool:

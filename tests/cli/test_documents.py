@@ -21,11 +21,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import click
 import pytest
 from redis import Redis
 
 from rsmq_tui import __version__
+from rsmq_tui.cli.commands import command as root
 from rsmq_tui.cli.main import main
+from rsmq_tui.cli.parsing import LazyCommand
 from rsmq_tui.cli.rsmqctl.main import main as rsmqctl_main
 from rsmq_tui.docs import page, topics
 from rsmq_tui.listserver import ListServer
@@ -322,6 +325,22 @@ def test_readme_is_short_and_leads_to_every_page() -> None:
     readme = (_ROOT / "README.md").read_text("utf-8")
     assert readme.count("\n") <= 200
     assert set(re.findall(r"^\| \[[\w-]+\]\(rsmq_tui/docs/([\w-]+)\.md\) \|", readme, re.MULTILINE)) == set(topics())
+
+
+def _commands_of(group: click.Group, path: str = "") -> Iterator[str]:
+    """Yield the names of all commands of a group, and of its groups."""
+    for name, member in group.commands.items():
+        found = member.loaded() if isinstance(member, LazyCommand) else member
+        yield path + name
+        if isinstance(found, click.Group):
+            yield from _commands_of(found, f"{path}{name} ")
+
+
+def test_each_command_is_on_a_page() -> None:
+    pages = "".join(file.read_text("utf-8") for file in _FILES)
+    missing = [name for name in _commands_of(root) if f"rsmq-tui {name}" not in pages and f"`{name}" not in pages]
+
+    assert not missing, f"show them on the pages where they belong: {', '.join(missing)}"
 
 
 def test_readme_and_pages_say_the_same_of_verdicts() -> None:
