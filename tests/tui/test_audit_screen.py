@@ -1,8 +1,11 @@
 """The audit's screen: what was found comes as it is found, and is mended from there."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -34,11 +37,13 @@ def _step(*findings: Finding, queues: int = 2, found: int = 0) -> AuditProgress:
     return AuditProgress("orders", queues, 1_204, 0, found, findings)
 
 
-async def _audit(pilot: Pilot[None], source: ScriptedSource) -> str:
-    await play(pilot, source, poll_of(source, [queue_of("orders", ready=3), queue_of("mail")]))
-    await press(pilot, "F")
-    assert isinstance(pilot.app.screen, AuditScreen)
-    return text_of(app_of(pilot))
+@asynccontextmanager
+async def _auditing(source: ScriptedSource, **options: Any) -> AsyncIterator[Pilot[None]]:
+    """Run the app, and begin an audit of all queues."""
+    async with opened(source, [queue_of("orders", ready=3), queue_of("mail")], **options) as pilot:
+        await press(pilot, "F")
+        assert isinstance(pilot.app.screen, AuditScreen)
+        yield pilot
 
 
 async def test_findings_come_as_they_are_found(source: ScriptedSource) -> None:
@@ -60,8 +65,7 @@ async def test_findings_come_as_they_are_found(source: ScriptedSource) -> None:
 
 async def test_the_finding_under_the_cursor_is_explained(source: ScriptedSource) -> None:
     source.audit_steps = (_step(LEAKED, WRONG),)
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await says(pilot, "made by")
         assert "one, two, three" in text_of(app_of(pilot))
         assert LEAKED.words.effect[:40] in text_of(app_of(pilot))
@@ -71,30 +75,26 @@ async def test_the_finding_under_the_cursor_is_explained(source: ScriptedSource)
 
 async def test_nothing_found_is_said(source: ScriptedSource) -> None:
     source.audit_steps = (_step(),)
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await says(pilot, "No problems found.")
 
 
 async def test_a_server_that_cannot_be_read_is_no_clean_bill(source: ScriptedSource) -> None:
     source.peek_error = "the connection was refused"
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await says(pilot, "the connection was refused")
         assert "No problems found" not in text_of(app_of(pilot))
 
 
 async def test_what_was_not_looked_at_is_said(source: ScriptedSource) -> None:
     source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("queues were not looked for: no permission",)),)
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await says(pilot, "no permission")
 
 
 async def test_enter_opens_the_queue_and_r_looks_again(source: ScriptedSource) -> None:
     source.audit_steps = (_step(LEAKED),)
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
         await press(pilot, "r")
         await until(pilot, lambda: source.audits == [None, None], "it looks again")
@@ -106,8 +106,7 @@ async def test_enter_opens_the_queue_and_r_looks_again(source: ScriptedSource) -
 async def test_a_fix_is_for_all_of_the_queue_but_what_may_be_meant_so(source: ScriptedSource) -> None:
     triage = ScriptedTriage()
     source.audit_steps = (_step(LEAKED, SECONDS, WRONG),)
-    async with opened(source, triage=triage, notifications=True) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source, triage=triage, notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 3, "they are found")
         await press(pilot, "f")
         await until(pilot, lambda: len(triage.asked) == 1, "it is previewed")
@@ -124,8 +123,7 @@ async def test_a_fix_is_for_all_of_the_queue_but_what_may_be_meant_so(source: Sc
 async def test_another_namespace_is_looked_at_anew(source: ScriptedSource) -> None:
     triage = ScriptedTriage()
     source.audit_steps = (_step(LEAKED),)
-    async with opened(source, triage=triage) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source, triage=triage) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
         source.audit_steps = (_step(),)
         await play(pilot, source, replace(poll_of(source, [queue_of("orders")]), ns="mail"))
@@ -151,8 +149,7 @@ async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: Scr
 
 async def test_what_could_not_be_looked_at_is_no_clean_bill(source: ScriptedSource) -> None:
     source.audit_steps = (AuditProgress(None, 1, 2, 3, 0, (), ("HSCAN was refused",)),)
-    async with opened(source) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source) as pilot:
         await says(pilot, "HSCAN was refused")
         assert "No problems found" not in text_of(app_of(pilot))
 
@@ -160,8 +157,7 @@ async def test_what_could_not_be_looked_at_is_no_clean_bill(source: ScriptedSour
 async def test_where_nothing_may_be_changed_there_is_no_fix(source: ScriptedSource) -> None:
     triage = ScriptedTriage(read_only=True)
     source.audit_steps = (_step(LEAKED),)
-    async with opened(source, triage=triage) as pilot:
-        await _audit(pilot, source)
+    async with _auditing(source, triage=triage) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 1, "it is found")
         await press(pilot, "f")
         assert isinstance(pilot.app.screen, AuditScreen)

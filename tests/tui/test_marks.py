@@ -1,7 +1,10 @@
 """Marks on messages, and what an action is for: marked ones, a range, a page, all that match, or the one at hand."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -25,11 +28,15 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     return keep_what_is_asked(monkeypatch)
 
 
-async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *, hidden: int = 0) -> list[Shown]:
-    """Open a queue of so many messages; give what is shown of them."""
-    bodies = [b'{"n": %d}' % number for number in range(count)]
-    await play_orders(pilot, source, bodies, "enter", hidden=hidden)
-    return [Shown(row.id, row.score, row.rc or 0) for row in source.messages["orders"]]
+@asynccontextmanager
+async def _opened(
+    source: ScriptedSource, count: int = 100, *, hidden: int = 0, size: tuple[int, int] = SIZE, **options: Any
+) -> AsyncIterator[tuple[Pilot[None], list[Shown]]]:
+    """Open a queue of so many messages; give what is shown of them, too."""
+    async with opened(source, size=size, **options) as pilot:
+        bodies = [b'{"n": %d}' % number for number in range(count)]
+        await play_orders(pilot, source, bodies, "enter", hidden=hidden)
+        yield pilot, [Shown(row.id, row.score, row.rc or 0) for row in source.messages["orders"]]
 
 
 def _column(pilot: Pilot[None], rows: int) -> str:
@@ -39,8 +46,7 @@ def _column(pilot: Pilot[None], rows: int) -> str:
 
 class TestMarking:
     async def test_space_marks_and_goes_on_and_unmarks(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             await press(pilot, "space", "space", "j", "space")
             assert _column(pilot, 5) == "●● ● "
             assert "3 marked" in tabs_of(pilot)
@@ -48,8 +54,7 @@ class TestMarking:
             assert asked.changes == [("delete", "orders", Marked((shown[0], shown[1])), None)]
 
     async def test_a_range_is_marked_from_v_to_v(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             await press(pilot, "j", "v", "j", "j")
             assert _column(pilot, 5) == " ○○○ "
             assert "marked" not in tabs_of(pilot)
@@ -61,15 +66,13 @@ class TestMarking:
             assert "4 marked" in tabs_of(pilot)
 
     async def test_a_range_goes_on_over_the_edge_of_the_page(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             rows = table_of(pilot).visible_rows
             await press(pilot, *"j" * (rows - 2), "v", "j", "j", "j", "v", "x")
             assert asked.scope == Marked(tuple(shown[rows - 2 : rows + 2]))
 
     async def test_a_star_marks_the_page_and_unmarks_it(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             rows = table_of(pilot).visible_rows
             await press(pilot, "asterisk", "right_square_bracket", "asterisk", "x")
             assert asked.scope == Marked(tuple(shown[: 2 * rows]))
@@ -78,8 +81,7 @@ class TestMarking:
             assert f"{rows} marked" in tabs_of(pilot)
 
     async def test_marks_stay_over_pages_tabs_filters_and_polls(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, shown):
             rows = table_of(pilot).visible_rows
             await press(pilot, "space", "right_square_bracket", "space", "l", "l", "space", "h")
             await poll_again(pilot)
@@ -90,8 +92,7 @@ class TestMarking:
             assert asked.scope == Marked((shown[0], shown[rows], shown[90], shown[99]))
 
     async def test_signs_have_an_ascii_form(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE, ascii_only=True) as pilot:
-            await _open(pilot, source)
+        async with _opened(source, ascii_only=True) as (pilot, _):
             await press(pilot, "space", "j", "v", "j")
             rows = text_of(app_of(pilot)).splitlines()
             start = next(y for y, row in enumerate(rows) if " ID " in row) + 1
@@ -100,8 +101,7 @@ class TestMarking:
     async def test_a_message_that_left_loses_its_mark_and_one_that_changed_keeps_what_was_shown(
         self, source: ScriptedSource, asked: Asked
     ) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             await press(pilot, "space", "space", "space")
             _, second, *rest = source.messages["orders"]
             taken = replace(
@@ -122,8 +122,7 @@ class TestMarking:
             assert len(asked.changes) == 1
 
     async def test_escape_clears_the_marks_then_the_filter_then_goes_back(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "slash", *"9", "enter", "space", "v", "escape")
             assert "1 marked" in tabs_of(pilot)
             await press(pilot, "escape")
@@ -138,16 +137,14 @@ class TestMarking:
 
 class TestAll:
     async def test_without_a_filter_it_is_the_whole_queue(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "space", "A", "M")
             assert "all 100 in the queue" in tabs_of(pilot)
             assert _column(pilot, 5) == "●●●●●"
             assert asked.changes == [("move", "orders", Everything(), None)]
 
     async def test_with_a_filter_it_is_all_that_matches(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, 3_000)
+        async with _opened(source, 3_000) as (pilot, _):
             await press(pilot, "slash", *"json.n", "greater_than_sign", *"5", "enter", "A", "0")
             assert "all 2,994 matching" in tabs_of(pilot)
             scope = asked.scope
@@ -156,8 +153,7 @@ class TestAll:
             assert scope.limit is None
 
     async def test_a_tab_is_a_filter_too(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, _):
             await press(pilot, "l", "A", "x")
             assert "all 90 matching" in tabs_of(pilot)
             assert isinstance(asked.scope, Matching)
@@ -170,8 +166,7 @@ class TestAll:
 
     async def test_while_it_searches_the_number_is_not_final(self, source: ScriptedSource, asked: Asked) -> None:
         source.search_gate = asyncio.Semaphore(1)
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, 300)
+        async with _opened(source, 300) as (pilot, _):
             await pilot.press("slash", "n", "enter")
             await until(pilot, lambda: len(names_in(pilot)) == 100, "the first are found")
             await pilot.press("A")
@@ -183,8 +178,7 @@ class TestAll:
 
     @pytest.mark.parametrize("key", ["space", "v", "asterisk"])
     async def test_a_mark_ends_it_and_marks_nothing(self, source: ScriptedSource, asked: Asked, key: str) -> None:
-        async with opened(source, size=SIZE, notifications=True) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source, notifications=True) as (pilot, shown):
             await press(pilot, "A", key)
             assert "all unmarked" in tabs_of(pilot)
             assert _column(pilot, 5).strip() == ""
@@ -197,8 +191,7 @@ class TestAll:
             assert "1 marked" in tabs_of(pilot)
 
     async def test_escape_begins_anew(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             await press(pilot, "A", "escape", "x")
             assert asked.scope == Marked((shown[0],))
             await press(pilot, "A", "space", "escape", "j", "x")
@@ -208,8 +201,7 @@ class TestAll:
 
 class TestAsking:
     async def test_the_message_at_hand_where_nothing_is_marked(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, shown):
             await press(pilot, "G", "plus", "minus", "C")
             assert [(name, scope) for name, _, scope, _ in asked.changes] == [
                 ("hide", Marked((shown[-1],))),
@@ -218,15 +210,13 @@ class TestAsking:
             ]
 
     async def test_changes_of_the_queue_have_no_messages(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "space", "a", "equals_sign", "P", "u")
             assert asked.changes == [(name, "orders", None, None) for name in ("send", "set", "purge")]
             assert asked.undone == ["orders"]
 
     async def test_edit_gives_the_whole_body(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE, notifications=True) as pilot:
-            await _open(pilot, source)
+        async with _opened(source, notifications=True) as (pilot, _):
             source.bodies[source.messages["orders"][0].id] = b"x" * 5_000
             await press(pilot, "e")
             assert asked.changes == [("send", "orders", None, b"x" * 5_000)]
@@ -237,8 +227,7 @@ class TestAsking:
     async def test_export_is_for_what_is_marked_or_else_for_all_that_matches(
         self, source: ScriptedSource, asked: Asked
     ) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            shown = await _open(pilot, source)
+        async with _opened(source) as (pilot, shown):
             await press(pilot, "space", "E", "A", "E", "escape", "E", "l", "E")
             *others, last = asked.exported
             assert others == [("orders", Marked((shown[0],))), ("orders", Everything()), ("orders", Everything())]
@@ -246,16 +235,14 @@ class TestAsking:
             assert last[1].filter.text == "state:ready"
 
     async def test_an_empty_queue_has_nothing_to_ask_for(self, source: ScriptedSource, asked: Asked) -> None:
-        async with opened(source, size=SIZE, notifications=True) as pilot:
-            await _open(pilot, source, 0)
+        async with _opened(source, 0, notifications=True) as (pilot, _):
             await press(pilot, "space", "v", "asterisk", "x", "e", "y", "b", "escape")
             assert asked.changes == []
 
     async def test_marks_are_cleared_and_what_was_found_is_searched_for_again_when_the_change_was_made(
         self, source: ScriptedSource, asked: Asked
     ) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "slash", *"9", "enter", "j", "space", "x")
             app = app_of(pilot)
             app.dashboard.changes._tell(ChangeStatus("deleting", is_running=True))
@@ -277,8 +264,7 @@ class TestAsking:
 async def test_narrow_terminals_show_the_marks_and_their_number(
     source: ScriptedSource, asked: Asked, size: tuple[int, int]
 ) -> None:
-    async with opened(source, size=size) as pilot:
-        await _open(pilot, source)
+    async with _opened(source, size=size) as (pilot, _):
         await press(pilot, "space", "space")
         assert "2 marked" in tabs_of(pilot)
         assert "[ all 100 ]" in tabs_of(pilot)

@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from textual.events import MouseScrollDown, MouseScrollUp
 from textual.pilot import Pilot
 
+from rsmq_tui.monitor import QueueState
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.row_table import fit
@@ -65,8 +66,8 @@ def test_cells_eight_wide(text: str, cell: str) -> None:
     assert fit(text, 8) == cell
 
 
-async def _open(pilot: Pilot[None], source: ScriptedSource, number: int) -> None:
-    await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=100 - n) for n in range(number)]))
+def _queues(number: int) -> list[QueueState]:
+    return [queue_of(f"q{n:02d}", ready=100 - n) for n in range(number)]
 
 
 async def _click(pilot: Pilot[None], line: int) -> None:
@@ -75,8 +76,7 @@ async def _click(pilot: Pilot[None], line: int) -> None:
 
 
 async def test_a_click_moves_the_cursor_and_a_second_one_opens(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _open(pilot, source, 9)
+    async with opened(source, _queues(9)) as pilot:
         await _click(pilot, 4)
         assert table_of(pilot).cursor_key == "q03"
         await _click(pilot, 4)
@@ -85,24 +85,21 @@ async def test_a_click_moves_the_cursor_and_a_second_one_opens(source: ScriptedS
 
 
 async def test_a_click_below_the_rows_does_nothing(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _open(pilot, source, 3)
+    async with opened(source, _queues(3)) as pilot:
         await _click(pilot, 10)
         assert table_of(pilot).cursor_key == "q00"
         assert len(pilot.app.screen_stack) == 1
 
 
 async def test_a_click_counts_as_a_move_so_rows_keep_their_places(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _open(pilot, source, 3)
+    async with opened(source, _queues(3)) as pilot:
         await _click(pilot, 2)
         await play(pilot, source, poll_of(source, [queue_of(f"q{n:02d}", ready=n) for n in range(3)]))
         assert names_in(pilot) == ["q00", "q01", "q02"]
 
 
 async def test_a_click_finds_its_row_after_scrolling(source: ScriptedSource) -> None:
-    async with opened(source, size=(100, 20)) as pilot:
-        await _open(pilot, source, 80)
+    async with opened(source, _queues(80), size=(100, 20)) as pilot:
         await press(pilot, "G", "k")
         wanted = lines_of(table_of(pilot))[3].split()[2]
         await _click(pilot, 3)
@@ -110,14 +107,13 @@ async def test_a_click_finds_its_row_after_scrolling(source: ScriptedSource) -> 
 
 
 async def test_the_wheel_moves_by_three_and_stops_at_the_ends(source: ScriptedSource) -> None:
-    async with opened(source) as pilot:
-        await _open(pilot, source, 8)
+    async with opened(source, _queues(8)) as pilot:
         for event, name in ((MouseScrollDown, "q03"), (MouseScrollDown, "q06"), (MouseScrollDown, "q07"),
                             (MouseScrollUp, "q04"), (MouseScrollUp, "q01"), (MouseScrollUp, "q00")):  # fmt: skip
             await pilot._post_mouse_events([event], "#queues")
             await settled(pilot)
             assert table_of(pilot).cursor_key == name
-        await _open(pilot, source, 0)
+        await play(pilot, source, poll_of(source, _queues(0)))
         await pilot._post_mouse_events([MouseScrollDown], "#queues")
         await settled(pilot)
         assert table_of(pilot).cursor_row is None
@@ -126,14 +122,13 @@ async def test_the_wheel_moves_by_three_and_stops_at_the_ends(source: ScriptedSo
 async def test_the_row_under_the_cursor_is_known(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         assert table_of(pilot).cursor_row is None
-        await _open(pilot, source, 3)
+        await play(pilot, source, poll_of(source, _queues(3)))
         await press(pilot, "j")
         assert table_of(pilot).cursor_row == source.last.queues[1]
 
 
 async def test_what_is_said_in_place_of_rows_is_whole_and_keeps_its_indent(source: ScriptedSource) -> None:
-    async with opened(source, size=(60, 24)) as pilot:
-        await _open(pilot, source, 1)
+    async with opened(source, _queues(1), size=(60, 24)) as pilot:
         await press_for_screen(pilot, "f", SearchScreen)
         await settled(pilot)
         said = [line.rstrip() for line in lines_of(table_of(pilot))[2:] if line.strip()]

@@ -1,7 +1,10 @@
 """The filter of the queue screen: typed, wrong, applied, searched for, stopped, and searched for again."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -30,10 +33,14 @@ def bodies(count: int) -> list[bytes]:
     ]
 
 
-async def _open(pilot: Pilot[None], source: ScriptedSource, count: int = 100, *, hidden: int = 0) -> list[str]:
-    """Open a queue of so many messages; give their ids."""
-    await play_orders(pilot, source, bodies(count), "enter", hidden=hidden)
-    return [row.id for row in source.messages["orders"]]
+@asynccontextmanager
+async def _opened(
+    source: ScriptedSource, count: int = 100, *, hidden: int = 0, size: tuple[int, int] = SIZE, **options: Any
+) -> AsyncIterator[tuple[Pilot[None], list[str]]]:
+    """Open a queue of so many messages; give their ids, too."""
+    async with opened(source, size=size, **options) as pilot:
+        await play_orders(pilot, source, bodies(count), "enter", hidden=hidden)
+        yield pilot, [row.id for row in source.messages["orders"]]
 
 
 async def _type(pilot: Pilot[None], text: str) -> None:
@@ -48,11 +55,12 @@ async def _filter(pilot: Pilot[None], text: str) -> None:
     await press(pilot, "enter")
 
 
-async def _open_refunds(pilot: Pilot[None], source: ScriptedSource, *, hidden: int = 0) -> list[str]:
-    """Open a queue of a hundred messages, and search it for those of refunds; give the ids of all."""
-    ids = await _open(pilot, source, hidden=hidden)
-    await _filter(pilot, "json.type=refund")
-    return ids
+@asynccontextmanager
+async def _searched(source: ScriptedSource, *, hidden: int = 0) -> AsyncIterator[tuple[Pilot[None], list[str]]]:
+    """Open a queue of a hundred messages, and search it for those of refunds; give the ids of all, too."""
+    async with _opened(source, hidden=hidden) as (pilot, ids):
+        await _filter(pilot, "json.type=refund")
+        yield pilot, ids
 
 
 async def _poll(pilot: Pilot[None], source: ScriptedSource) -> None:
@@ -79,8 +87,7 @@ def _listed(pilot: Pilot[None]) -> str:
 
 class TestTheWayBack:
     async def test_escape_shows_the_page_and_the_message_from_before_the_filter(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "right_square_bracket", "j", "j")
             page, chosen = names_in(pilot), table_of(pilot).cursor_key
             await _filter(pilot, "json.type=refund")
@@ -91,8 +98,7 @@ class TestTheWayBack:
             assert table_of(pilot).cursor_key == chosen
 
     async def test_the_message_chosen_among_the_results_stays_under_the_cursor(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             await press(pilot, *"jjjjjjjjjj")
             assert table_of(pilot).cursor_key == ids[40]
             await press(pilot, "escape")
@@ -106,8 +112,7 @@ class TestTheWayBack:
             assert (names_in(pilot)[0], table_of(pilot).cursor_key) == (ids[40], ids[44])
 
     async def test_another_tab_begins_at_its_first_page(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             await press(pilot, "right_square_bracket")
             await _filter(pilot, "json.type=refund")
             await press(pilot, "l", "escape")
@@ -116,8 +121,7 @@ class TestTheWayBack:
 
 class TestTyping:
     async def test_every_key_is_a_letter_there(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await press(pilot, "slash", *"xAvMq", "slash", "space", "plus", "asterisk", *"hl0")
             assert _entry(pilot).value == "xAvMq/ +*hl0"
             assert "\n xAvMq/ +*hl0" in text_of(app_of(pilot))
@@ -133,8 +137,7 @@ class TestTyping:
     async def test_what_is_wrong_is_said_and_pointed_at_while_one_types(
         self, source: ScriptedSource, text: str, pointer: str, words: str
     ) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await _type(pilot, text)
             drawn, *listed = lines_of(pilot.app.screen.query_one(FilterProblem))
             start = pointer.index("^")
@@ -148,16 +151,14 @@ class TestTyping:
             assert not pilot.app.screen.query_one(FilterProblem).display
 
     async def test_the_pointer_follows_a_filter_that_is_wider_than_the_screen(self, source: ScriptedSource) -> None:
-        async with opened(source, size=(40, 16)) as pilot:
-            await _open(pilot, source)
+        async with _opened(source, size=(40, 16)) as (pilot, _):
             await press(pilot, "slash", *("a" * 60), "space", *"rc>x")
             pointer = lines_of(pilot.app.screen.query_one(FilterProblem))[0]
             line = next(line for line in text_of(app_of(pilot)).splitlines() if "rc>x" in line)
             assert pointer.index("^") == line.index("x")
 
     async def test_escape_leaves_what_was_typed_unapplied(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await _type(pilot, "refund")
             await press(pilot, "escape")
             assert table_of(pilot).has_focus
@@ -165,8 +166,7 @@ class TestTyping:
             assert not _entry(pilot).parent.display
 
     async def test_a_filter_can_be_changed(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             await press(pilot, "slash")
             assert _entry(pilot).value == "json.type=refund"
             await press(pilot, "space", *"json.n<9", "enter")
@@ -178,8 +178,7 @@ class TestTyping:
 
 class TestSearching:
     async def test_what_matches_is_shown_by_due_time_and_counted(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, ids):
             source.messages["orders"].reverse()
             await _filter(pilot, "json.type=refund")
             assert names_in(pilot) == ids[::4]
@@ -194,8 +193,7 @@ class TestSearching:
     async def test_matches_arrive_with_the_search_and_escape_stops_it(self, source: ScriptedSource) -> None:
         source.search_gate = asyncio.Semaphore(2)
         source.search_step = 20
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             await _type(pilot, "json.type=refund")
             await pilot.press("enter")
             await until(pilot, lambda: names_in(pilot) == ids[:40:4], "the first matches are shown")
@@ -221,8 +219,7 @@ class TestSearching:
 
     async def test_a_stopped_search_does_not_say_that_nothing_matches(self, source: ScriptedSource) -> None:
         source.search_gate, source.search_step = asyncio.Semaphore(2), 20
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await _type(pilot, "json.type=parcel")
             await pilot.press("enter")
             await until(pilot, lambda: "scanned 40 of 100" in _listed(pilot), "how far it is")
@@ -240,8 +237,7 @@ class TestSearching:
             await says(pilot, "No message matches")
 
     async def test_only_r_searches_again_and_the_line_says_how_old_it_is(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             await press(pilot, "j", "j")
             source.messages["orders"] = source.messages["orders"][5:]
             for _ in range(3):
@@ -257,8 +253,7 @@ class TestSearching:
             assert _listed(pilot).endswith("23 matches · as of now")
 
     async def test_while_it_searches_again_what_was_found_stays(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             source.search_gate = asyncio.Semaphore(0)
             await pilot.press("r")
             await until(pilot, lambda: "esc stops" in _listed(pilot), "it searches")
@@ -270,8 +265,7 @@ class TestSearching:
             assert _listed(pilot).endswith("25 matches · ✗ stale 0 s: the server [/went] away␛[2J")
 
     async def test_what_was_in_flight_is_ready_once_its_time_has_come(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source, hidden=3)
+        async with _opened(source, hidden=3) as (pilot, ids):
             await press(pilot, "l", "l")
             assert names_in(pilot) == ids[-3:]
             assert "in flight in 20 s" in " ".join(lines_of(table_of(pilot))[1].split())
@@ -280,8 +274,7 @@ class TestSearching:
             assert "ready 4 s ago" in row or "ready 5 s ago" in row
 
     async def test_a_tab_and_what_was_typed_are_one_filter(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source, hidden=10)
+        async with _searched(source, hidden=10) as (pilot, ids):
             await press(pilot, "l", "l")
             assert [str(wanted) for wanted in source.searches] == [
                 'json.type=refund', "state:ready json.type=refund", "state:inflight json.type=refund",
@@ -296,8 +289,7 @@ class TestSearching:
 
     async def test_leaving_a_tab_stops_its_search(self, source: ScriptedSource) -> None:
         source.search_gate = asyncio.Semaphore(0)
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await pilot.press("l", "l")
             await until(pilot, lambda: source.searches, "it searches")
             await pilot.press("h")
@@ -314,8 +306,7 @@ class TestSearching:
 
     async def test_leaving_the_screen_stops_the_search(self, source: ScriptedSource) -> None:
         source.search_gate = asyncio.Semaphore(1)
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, 300)
+        async with _opened(source, 300) as (pilot, _):
             await pilot.press("l", "l")
             await until(pilot, lambda: source.searches, "it searches")
             await pilot.press("q")
@@ -323,8 +314,7 @@ class TestSearching:
             await settled(pilot)
 
     async def test_only_so_many_rows_are_kept_and_that_is_said(self, source: ScriptedSource) -> None:
-        async with opened(source, size=(140, 30)) as pilot:
-            ids = await _open(pilot, source, 2_500)
+        async with _opened(source, 2_500, size=(140, 30)) as (pilot, ids):
             source.messages["orders"].reverse()
             await _filter(pilot, "order")
             wanted = [id for number, id in enumerate(ids) if number % 4]
@@ -332,8 +322,7 @@ class TestSearching:
             assert _listed(pilot) == "filter: order 1 of 1,875 matches, first 1,000 shown · as of now"
 
     async def test_another_namespace_is_searched_anew_and_nothing_of_it_is_marked(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             await press(pilot, "space", "space")
             source.messages["orders"] = source.messages["orders"][50:]
             await play(pilot, source, replace(source.last, ns="mail", at_ms=source.last.at_ms + 1000))
@@ -344,8 +333,7 @@ class TestSearching:
     async def test_r_while_it_searches_begins_again(self, source: ScriptedSource) -> None:
         source.search_gate = asyncio.Semaphore(1)
         source.search_step = 50
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             await pilot.press("slash", *"refund", "enter")
             await until(pilot, lambda: len(names_in(pilot)) == 13, "the first are found")
             await pilot.press("r")
@@ -358,8 +346,7 @@ class TestSearching:
             assert source.searches_closed == 3
 
     async def test_nothing_found_and_a_failure_are_told(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await _filter(pilot, "[/x]")
             assert "No message matches [/x]. Press esc to see all." in text_of(app_of(pilot))
             source.search_error = "NOPERM [/read]"
@@ -371,8 +358,7 @@ class TestSearching:
 
 class TestFailing:
     async def test_the_next_poll_that_succeeds_searches_again(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             source.search_error = "connection refused"
             await _filter(pilot, "json.type=refund")
             assert names_in(pilot) == []
@@ -388,8 +374,7 @@ class TestFailing:
             assert len(source.searches) == 2
 
     async def test_once_per_poll_and_no_more_often(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             source.search_error = "NOPERM"
             await press(pilot, "l", "l")
             for polled in range(1, 4):
@@ -404,8 +389,7 @@ class TestFailing:
             assert len(source.searches) == 5
 
     async def test_not_while_one_is_under_way(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             source.search_error = "LOADING"
             await _filter(pilot, "json.type=refund")
             source.search_error, source.search_gate, source.search_step = None, asyncio.Semaphore(0), 50
@@ -422,8 +406,7 @@ class TestFailing:
             assert names_in(pilot) == ids[::4]
 
     async def test_what_was_found_before_stays_and_is_dimmed(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open_refunds(pilot, source)
+        async with _searched(source) as (pilot, ids):
             source.search_error = "LOADING"
             await press(pilot, "r")
             assert table_of(pilot).opacity < 1
@@ -441,8 +424,7 @@ class TestFailing:
 
     async def test_a_part_of_what_there_is_is_called_a_part(self, source: ScriptedSource) -> None:
         source.search_gate, source.search_step = asyncio.Semaphore(1), 40
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source)
+        async with _opened(source) as (pilot, ids):
             await pilot.press("slash", *"refund", "enter")
             await until(pilot, lambda: len(names_in(pilot)) == 10, "the first are found")
             source.search_error = "gone"
@@ -455,8 +437,7 @@ class TestFailing:
             assert names_in(pilot) == ids[::4]
 
     async def test_each_tab_for_itself(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, ids):
             source.search_error = "BUSY"
             await press(pilot, "l", "l", "l")
             await press(pilot, "h")
@@ -473,8 +454,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("answers", [True, False])
     async def test_escape_does_not_stop_what_looks_failed(self, source: ScriptedSource, answers: bool) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             source.search_error = "BUSY"
             await _filter(pilot, "refund")
             if not answers:
@@ -487,8 +467,7 @@ class TestFailing:
             assert source.searches_closed == 2
 
     async def test_a_search_that_was_left_is_made_when_one_comes_back(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            ids = await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, ids):
             source.search_error = "BUSY"
             await press(pilot, "l", "l")
             source.search_error, source.search_gate = None, asyncio.Semaphore(0)
@@ -501,8 +480,7 @@ class TestFailing:
             assert names_in(pilot) == ids[90:]
 
     async def test_marks_outlast_it(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source)
+        async with _opened(source) as (pilot, _):
             await _filter(pilot, "refund")
             await press(pilot, "space", "space")
             source.search_error = "BUSY"
@@ -518,8 +496,7 @@ class TestNumbers:
     """A tab says a number as sure only as long as it is."""
 
     async def test_what_was_counted_some_time_ago_is_about(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, _):
             await press(pilot, "l", "l")
             assert "[ in flight 10 ]" in text_of(app_of(pilot))
             await poll_again(pilot)
@@ -530,8 +507,7 @@ class TestNumbers:
             assert "in flight ~10 " in text_of(app_of(pilot))
 
     async def test_nor_is_one_that_could_not_be_counted_again(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, _):
             await press(pilot, "l", "l")
             source.search_error = "BUSY"
             await press(pilot, "r")
@@ -542,8 +518,7 @@ class TestNumbers:
             assert _listed(pilot) == "– delayed · ✗ BUSY"
 
     async def test_while_the_server_is_away_none_is_sure(self, source: ScriptedSource) -> None:
-        async with opened(source, size=SIZE) as pilot:
-            await _open(pilot, source, hidden=10)
+        async with _opened(source, hidden=10) as (pilot, _):
             await press(pilot, "l", "l")
             await _fail_poll(pilot, source)
             text = text_of(app_of(pilot))
@@ -579,10 +554,8 @@ def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (20, 6)], ids=str)
 async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedSource, size: tuple[int, int]) -> None:
-    source.search_gate = asyncio.Semaphore(1)
-    async with opened(source, size=size) as pilot:
-        source.search_step = 50
-        await _open(pilot, source)
+    source.search_gate, source.search_step = asyncio.Semaphore(1), 50
+    async with _opened(source, size=size) as (pilot, _):
         await pilot.press("slash", *"refund", "enter")
         await until(pilot, lambda: "13 matches" in _listed(pilot), "the first are found")
         if size[0] >= 40:
@@ -598,8 +571,7 @@ async def test_narrow_terminals_keep_the_count_and_how_to_stop(source: ScriptedS
 
 
 async def test_rows_that_were_found_say_at_each_poll_what_has_become_of_them(source: ScriptedSource) -> None:
-    async with opened(source, size=SIZE) as pilot:
-        ids = await _open_refunds(pilot, source)
+    async with _searched(source) as (pilot, ids):
         before = [line.split() for line in lines_of(table_of(pilot))[1:4]]
         assert [row[1] for row in before] == ["ready", "ready", "ready"]
         messages = source.messages["orders"]
@@ -620,8 +592,7 @@ async def test_rows_that_were_found_say_at_each_poll_what_has_become_of_them(sou
 
 
 async def test_a_mark_on_a_found_row_ends_when_its_message_has_gone(source: ScriptedSource) -> None:
-    async with opened(source, size=SIZE) as pilot:
-        await _open_refunds(pilot, source)
+    async with _searched(source) as (pilot, _):
         await press(pilot, "space", "space")
         assert "2 marked" in text_of(app_of(pilot))
         del source.messages["orders"][0]
@@ -630,8 +601,7 @@ async def test_a_mark_on_a_found_row_ends_when_its_message_has_gone(source: Scri
 
 
 async def test_found_rows_are_asked_for_once_a_poll_and_a_failure_leaves_them(source: ScriptedSource) -> None:
-    async with opened(source, size=SIZE) as pilot:
-        await _open_refunds(pilot, source)
+    async with _searched(source) as (pilot, _):
         await poll_again(pilot)
         source.followed.clear()
         await press(pilot, "t", "t", "t", "j")
