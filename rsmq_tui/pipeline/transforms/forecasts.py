@@ -1,7 +1,7 @@
 """Forecasts: when a growing queue reaches its limit, by least-squares lines through its last hours and its last days.
 
-A line counts as growth if a one-sided t-test of the correlation gives less than 5 %, and if its last three steps grow
-too: a queue that only fluctuates, jumped once, or has stopped growing does not grow.
+A line counts as growth if a one-sided t-test of the correlation gives less than 5 %, if no step has most of the growth,
+and if the last three steps grow too: a queue that only fluctuates, jumped once, or has stopped growing does not grow.
 
 The hours find growth that began lately. Many queues fill up every day, or every Monday: growth is usual, and reaches no
 limit, if the queue grew about as fast a day or a week before, was about as full, and did not reach the limit since. The
@@ -32,6 +32,9 @@ R2_MIN = {3: 0.9755, 4: 0.810, 5: 0.649, 6: 0.532}
 
 LATE_STEPS, LATE_SHARE = 3, 0.25
 """The last steps must grow by at least that share of the growth of all."""
+
+STEP_SHARE = 0.6
+"""A step that has more of the growth is a jump."""
 
 GROWTH_MIN_H = {DEPTH: 0.1, AGE: 1_000.0}
 """Slower growth, per hour, does not count as growth."""
@@ -186,6 +189,9 @@ def _line(name: str) -> tuple[Column, ...]:
         sf.regr_intercept(y, x).alias(f"{name}_intercept"),
         sf.regr_r2(y, x).alias(f"{name}_r2"),
         sf.regr_slope(_within(0, LATE_STEPS), x).alias(f"{name}_late"),
+        sf.sort_array(sf.collect_list(sf.when(y.isNotNull(), sf.struct(x.alias("x"), y.alias("y"))))).alias(
+            f"{name}_values"
+        ),
     )
 
 
@@ -195,7 +201,11 @@ def _grows(name: str, step_hours: int = 1) -> Column:
     least = sf.when(sf.col("metric") == AGE, GROWTH_MIN_H[AGE]).otherwise(GROWTH_MIN_H[DEPTH]) * step_hours
     r2_min = sf.lit([R2_MIN.get(steps, 2.0) for steps in range(STEPS + 1)])[known]
     goes_on = sf.coalesce(sf.col(f"{name}_late") >= slope * LATE_SHARE, sf.lit(True))
-    return sf.coalesce((slope >= least) & (sf.col(f"{name}_r2") >= r2_min) & goes_on, sf.lit(False))
+    values = sf.col(f"{name}_values")["y"]
+    steps = sf.transform(values, lambda value, at: value - sf.get(values, at - 1))
+    rise = sf.get(values, sf.size(values) - 1) - sf.get(values, sf.lit(0))
+    is_jump = sf.array_max(steps) > rise * STEP_SHARE
+    return sf.coalesce((slope >= least) & (sf.col(f"{name}_r2") >= r2_min) & goes_on & ~is_jump, sf.lit(False))
 
 
 def _was_so(before: str) -> Column:

@@ -5,6 +5,7 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from statistics import linear_regression, mean, median
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -291,6 +292,10 @@ def _line(known: Means, ago: int = 0, steps: int = 6) -> tuple[float, float]:
 def _is_growth(known: Means, least: float) -> bool:
     x, y = _some(known)
     if len(x) < 3 or _line(known)[0] < least or not _is_straight(x, y):
+        return False
+    steps = [later - earlier for later, earlier in pairwise(y)]
+    if max(steps) > 0.6 * (y[0] - y[-1]):
+        # It jumped.
         return False
     return len(_some(known, 0, 3)[0]) < 2 or _line(known, 0, 3)[0] >= _line(known)[0] / 4
 

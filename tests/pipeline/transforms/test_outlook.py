@@ -187,6 +187,8 @@ def test_what_a_queue_does_every_day_is_no_forecast(spark: SparkSession) -> None
         *days("slow", 5, lambda at: 50_000.0 + 20.0 * at + 300 * (-1) ** at),
         *days("workdays", 9, lambda at: 20_000.0 if at // 24 < -6 or at // 24 >= -4 else 1000.0),
         *days("jumped", 3, lambda at: 0.0 if at < 9 else 50_000.0 + at),
+        *days("jumped 1 h ago", 3, lambda at: 0.0 if at < 11 else 50_000.0 + at),
+        *days("jumped a day ago", 6, lambda at: 5.0 * (-1) ** at + (0 if at < -15 else 50_000)),
         *days("grew", 1, lambda at: 9000.0 * min(at % 24, 9)),
     ]  # fmt: skip
     rows += [hour("first day", at, depth_mean=5000.0 * at) for at in range(12)]
@@ -204,6 +206,8 @@ def test_what_a_queue_does_every_day_is_no_forecast(spark: SparkSession) -> None
         "slow": "at +480 a day it reaches 100,000 messages in 103d 2h (2031-08-28 14:00 UTC)",
         "workdays": "does not grow",
         "jumped": "does not grow",
+        "jumped 1 h ago": "does not grow",
+        "jumped a day ago": "does not grow",
         "grew": "does not grow",
     }
 
