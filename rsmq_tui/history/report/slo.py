@@ -203,6 +203,8 @@ class ServiceLevels:
         found = []
         for incident in self._analysis.incidents(span, None if level.queue is None else (level.queue,)):
             is_its = incident.ref == level.queue and Server(*incident.place[:2]) == Server(*level.subject[:2])
+            # The head of several queues is of the server too, but takes nothing from its budget.
+            is_its &= level.queue is not None or DOWN in incident.verdicts
             within = TimeRange(max(incident.start_ms, span.from_ms), min(incident.end_ms, span.to_ms))
             bad_ms = covered_ms(bad, within) if is_its else 0
             if bad_ms:

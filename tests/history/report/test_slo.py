@@ -146,6 +146,19 @@ def test_the_incidents_that_used_a_budget_are_named(tmp_path: Path) -> None:
     assert [one["budget"] for one in known["incidents"]] == [pytest.approx(20.833333), pytest.approx(13.888889)]
 
 
+def test_only_outages_use_the_budget_of_a_server(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    made.add(schema.QUEUES, queue(ORDERS), queue(EMAILS))
+    made.add(schema.VERDICT_RUNS, run(ORDERS, END_MS - DAY_MS, END_MS, continues=False))
+    begin_ms, down_ms = END_MS - 2 * HOUR_MS, END_MS - HOUR_MS
+    for name in ("orders", "emails"):
+        made.add(schema.EPISODES, episode(PROD, name, "stalled", begin_ms, END_MS - 30 * MINUTE_MS))
+    made.add(schema.EPISODES, episode(PROD, None, "down", down_ms, down_ms + 5 * MINUTE_MS))
+    made.publish()
+    found = ServiceLevels(Analysis(tmp_path), END_MS, lambda _: (Objective(ANSWERING, 99),))
+    assert [(use.incident.start_ms, use.bad_ms) for use in found.uses(found.levels[0])] == [(down_ms, 5 * MINUTE_MS)]
+
+
 def test_a_report_has_the_service_levels_and_what_used_their_budgets(analysis_folder: Path) -> None:
     analysis = Analysis(analysis_folder)
     span = analysis.span()
