@@ -127,7 +127,10 @@ class Section:
 
 
 class Fullest(NamedTuple):
-    """The time of the highest total depth, and its bounds: roll-ups have the exact maximum only for each queue."""
+    """The highest total depth: its bounds, because roll-ups have the maximum only for each queue, and its likely time.
+
+    The time is known if the bounds are equal.
+    """
 
     at_ms: int
     least: float
@@ -629,7 +632,11 @@ def _heat(analysis: Analysis, queues: Collection[QueueRef] | None, span: TimeRan
 def _fullest(
     mean: Line, highest: Line, alone: Iterable[tuple[int, float] | None], episodes: Iterable[Episode], span: TimeRange
 ) -> Fullest | None:
-    """Return the highest total depth: at least the sum of the means, and at least that of any single queue."""
+    """Return the highest total depth: at least the sum of the means, and at least that of any single queue.
+
+    At most it is the sum of the maxima, which queues need not have had at the same moment. Its time is where that sum
+    is greatest: the sum of the means hides bursts.
+    """
     peaks = [
         (one.peak_ms, float(one.peak_depth))
         for one in episodes
@@ -640,7 +647,9 @@ def _fullest(
         return None
     at_ms, least = max((*inside, *peaks), key=lambda found: found[1])
     # If the sum is unknown because a place was not polled, that of the others may be greater.
-    return Fullest(at_ms, least, max(least, highest.peak[1] if highest.peak is not None else least))
+    if highest.peak is None or highest.peak[1] <= least:
+        return Fullest(at_ms, least, least)
+    return Fullest(highest.peak[0], least, highest.peak[1])
 
 
 def _section(

@@ -410,8 +410,9 @@ def fullest(report: Report) -> str:
     at_ms, *bounds = report.fullest
     who = "queue's" if len(report.queues) == 1 else "total"
     least, most = map(compact, bounds)
-    number = f"about {least}" if least == most else f"between {least} and {most}"
-    return f"The {who} depth peaked at {minute(at_ms)}: {number} messages."
+    if least == most:
+        return f"The {who} depth peaked at {minute(at_ms)}: about {least} messages."
+    return f"The {who} depth reached between {least} and {most} messages, probably at {minute(at_ms)}."
 
 
 def poisoned(report: Report) -> str:

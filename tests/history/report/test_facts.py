@@ -46,7 +46,12 @@ def test_together_is_never_less_than_what_one_queue_held(tmp_path: Path) -> None
 def test_peaks_of_one_moment_may_add_up(tmp_path: Path) -> None:
     report = of(Made(tmp_path), {ORDERS: {7: 1000.0}, EMAILS: {7: 400.0}})
     assert report.fullest == (START_MS + 70_000, 1000.0, 1400.0)
-    assert "at 2031-05-14 00:01: between 1,000 and 1,400 messages." in fullest(report)
+    assert "reached between 1,000 and 1,400 messages, probably at 2031-05-14 00:01." in fullest(report)
+
+
+def test_the_peak_is_probably_where_the_queues_may_have_held_most(tmp_path: Path) -> None:
+    report = of(Made(tmp_path), {ORDERS: {100: 700.0, 200: 1200.0}, EMAILS: {100: 700.0}})
+    assert report.fullest == (START_MS + 1_000_000, 1200.0, 1400.0)
 
 
 def test_a_place_that_was_not_polled_hides_no_peak_of_another(tmp_path: Path) -> None:
