@@ -6,10 +6,14 @@ vt. A holding time is from the first receive until the delete, of the messages i
 held longest, and for a message that became visible again it includes the wait for the next receive: the advice is
 rather too long, and covers more. Holding times are as precise as inventories are close. There is no advice if it would
 be near their error; then it says which time between inventories would do.
+
+A message whose consumer crashed is held for vt, and then for as long as others are. If consumers need longer than vt
+instead, there are messages that are held for nearly as long as vt.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
+from math import inf
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -39,7 +43,7 @@ from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joine
 from rsmq_tui.pipeline.transforms.episodes import episodes_of
 from rsmq_tui.pipeline.transforms.forecasts import forecast
 from rsmq_tui.pipeline.transforms.inventories import poison
-from rsmq_tui.pipeline.transforms.quantiles import merged
+from rsmq_tui.pipeline.transforms.quantiles import STEPS, merged
 from rsmq_tui.pipeline.transforms.samples import QUEUE, last_known
 
 WHOLE_SOURCES = {
@@ -122,6 +126,13 @@ ERRORS_MIN = 3
 AGAIN_HOURS_MIN = 3
 """The minimum number of hours with redeliveries for an advice: what one crash leaves is in two of them at most."""
 
+NEAR_SHARE = 0.5
+"""How far below and above vt, as a share of it, a holding time is near vt."""
+
+NEARLY_ALL, HARDLY_ANY = 0.75, 0.5
+"""If that share of the messages that are held longer than vt is near vt, and at most that share as many are held for
+nearly as long as vt, consumers may crash."""
+
 _COVERED = 99
 _AGAIN_MAX = 0.01
 
@@ -147,7 +158,9 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
         .agg(
             sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
             sf.sum("final_expired").alias("expired"),
-            sf.collect_list(sf.struct(sf.col("holding_ms_known").alias("known"), "holding_error_ms")).alias("days"),
+            sf.collect_list(
+                sf.struct(sf.col("holding_ms_known").alias("known"), "holding_error_ms", "holding_ms_quantiles")
+            ).alias("days"),
         )
         .join(counted, on=list(QUEUE), how="left")
         .join(merged(lifecycle, QUEUE, "holding_ms_quantiles", "holding_ms_known", _COVERED), list(QUEUE), "left")
@@ -168,11 +181,11 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     covering_s = sf.ceil(sf.col("most_ms") / 1000).cast("double")
     # At that distance a holding time of vt, or of what messages are held at least, is clear, or vt covers it.
     every_s = sf.greatest(sf.col("vt_s"), (p99_ms - error_ms) / 1000, sf.lit(2.0)) / 2
-    is_wanted = _came_back_often() & (sf.col("known") >= KNOWN_MIN) & is_clear & ~_is_covered()
+    is_wanted = _came_back_often() & (sf.col("known") >= KNOWN_MIN) & is_clear & ~_is_covered() & ~_may_crash()
     advised = (
         known.withColumn("error_ms", sf.coalesce(sf.array_max(counting["holding_error_ms"]), sf.lit(0.0)))
         .withColumn("most_ms", most_ms)
-        .withColumn("advised_vt_s", sf.when(is_wanted, covering_s))
+        .withColumns({"advised_vt_s": sf.when(is_wanted, covering_s), "covering_s": covering_s, "is_clear": is_clear})
         .withColumn("every_s", sf.floor(every_s).cast("double"))
     )
     return conform(advised.withColumn("told", _advice_text()), ADVICE)
@@ -196,8 +209,19 @@ def _advice_text() -> Column:
         )
         .when(_is_covered(), joined(came_back, ", but hardly any was held longer than ", vt, ": consumers may crash"))
         .when(
-            sf.col("advised_vt_s").isNull(),
+            ~sf.col("is_clear"),
             joined(came_back, "; inventories every ", seconds(sf.col("every_s")), " would show which vt is enough"),
+        )
+        .when(
+            _may_crash(),
+            joined(
+                came_back,
+                "; hardly any was held nearly as long as ",
+                vt,
+                ", so consumers may crash; if none did, a vt of ",
+                seconds(sf.col("covering_s")),
+                " would cover 99 % or more",
+            ),
         )
         .otherwise(
             joined(
@@ -219,6 +243,27 @@ def _came_back_often() -> Column:
 
 def _is_covered() -> Column:
     return sf.coalesce(sf.col("most_ms") <= sf.col("vt_s") * 1000, sf.lit(False))
+
+
+def _may_crash() -> Column:
+    """Return whether the messages that were held longer than vt look like those of consumers that crashed."""
+    below, above = _held(1 - NEAR_SHARE, 1.0), _held(1.0, 1 + NEAR_SHARE)
+    return (above > 0) & (above >= _held(1.0, inf) * NEARLY_ALL) & (below <= above * HARDLY_ANY)
+
+
+def _held(from_share: float, to_share: float) -> Column:
+    """Return about how many messages were held longer than a share of vt, and not longer than another one."""
+    vt_ms = sf.col("vt_s") * 1000
+
+    def is_in(held_ms: Column) -> Column:
+        return (held_ms > vt_ms * from_share) & (held_ms <= vt_ms * to_share)
+
+    def in_one(day: Column) -> Column:
+        # The first value of a summary is the minimum, each other one stands for a percent.
+        values = sf.filter(sf.slice(day["holding_ms_quantiles"], 2, STEPS), is_in)
+        return sf.coalesce(day["known"] * sf.size(values) / STEPS, sf.lit(0.0))
+
+    return sf.aggregate("days", sf.lit(0.0), lambda total, day: total + in_one(day))
 
 
 def share(value: Column) -> Column:

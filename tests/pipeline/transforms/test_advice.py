@@ -71,11 +71,15 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
             # A few messages that were seen before an outage do not count, many do.
             ("after an outage", 300, 30, [60.0] * 500, 5.0), ("after an outage", 0, 0, [3_600.0] * 5, 3_600.0),
             ("seen by two", 300, 30, [60.0] * 500, 5.0), ("seen by two", 0, 0, [1_800.0] * 50, 1_800.0),
+            # Consumers crash, or need a little longer than vt, or much longer.
+            ("crashing", 300, 30, [2.0] * 80 + [32.0] * 20, 5.0), ("little low", 300, 30, [28.0, 32.0] * 50, 5.0),
+            ("far too low", 300, 30, [2.0] * 80 + [60.0] * 20, 5.0),
             # Inventories show the twenty messages that a consumer held when it was killed, and few of the others.
             ("crashed once", 56, 20, [89.0] * 20, 7.5), ("crashed once in a short recording", 21, 20, [47.0] * 20, 7.5),
         ],
     )  # fmt: skip
     often = dict.fromkeys(("slow", "hardly known", "far apart", "near enough", "held long"), (1_000, [120, 100, 140]))
+    often |= dict.fromkeys(("crashing", "little low", "far too low"), (1_000, [120, 100, 140]))
     often |= dict.fromkeys(("after an outage", "seen by two", "without vt", "long"), (1_000, [120, 100, 140, 0]))
     counted = often | {
         "quick": (100_000, [0, 0]), "never received": (0, [0]),
@@ -101,6 +105,10 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "far apart": f"{twelve}; inventories every 15 s would show which vt is enough",
         "near enough": f"{twelve}, but hardly any was held longer than vt 30 s: consumers may crash",
         "held long": f"{twelve}; inventories every 45m would show which vt is enough",
+        "crashing": f"{twelve}; hardly any was held nearly as long as vt 30 s, so consumers may crash; if none did, a "
+        "vt of 32 s would cover 99 % or more",
+        "little low": f"{twelve}; if no consumer crashed, a vt of 32 s (now 30 s) would cover 99 % or more",
+        "far too low": f"{twelve}; if no consumer crashed, a vt of 60 s (now 30 s) would cover 99 % or more",
         "after an outage": f"{nine}; if no consumer crashed, a vt of 60 s (now 30 s) would cover 99 % or more",
         "seen by two": f"{nine}; inventories every 15 s would show which vt is enough",
         "crashed once": "vt 30 s is enough: about 20 of 3,476 receives (less than 1 %) redelivered a message",
@@ -108,7 +116,14 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "most: too seldom to tell a low vt from a crash",
     }
     advised = {queue: row["advised_vt_s"] for queue, row in rows.items() if row["advised_vt_s"] is not None}
-    assert advised == {"slow": 95.0, "without vt": 99.0, "long": 90_000.0, "after an outage": 60.0}
+    assert advised == {
+        "slow": 95.0,
+        "without vt": 99.0,
+        "long": 90_000.0,
+        "after an outage": 60.0,
+        "little low": 32.0,
+        "far too low": 60.0,
+    }
     slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]
     assert (slow["vt_s"], slow["receives"], slow["redeliveries"]) == (30.0, 3000, 360)
     assert (slow["received"], slow["holding_ms_p99"]) == (1204, 94_200.0)
