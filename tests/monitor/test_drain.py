@@ -1,5 +1,6 @@
 """Whether a backlog clears, and that a growing or stalled queue never gets a number."""
 
+import random
 import re
 
 import pytest
@@ -48,6 +49,27 @@ def test_steady_when_as_much_comes_as_goes() -> None:
     state = Scripted().run(Flow(sent=100), seconds=30, sent=50, received=50, deleted=50)
 
     assert (state.drain, state.drain_s) == (Drain.STEADY, None)
+
+
+@pytest.mark.parametrize(("more", "every_s", "drain"), [(1, 3, Drain.STEADY), (2, 1, Drain.GROWING)])
+def test_steady_while_it_grows_by_no_more_than_chance(more: int, every_s: int, drain: Drain) -> None:
+    """Of 600 messages a minute, 13 more than were deleted are chance, and 80 more are not."""
+    watched, flow = Scripted(), Flow(sent=500)
+    watched.run(flow, seconds=90, sent=10, received=10, deleted=10)
+    states = [watched.run(flow, seconds=1, sent=10 + more * (second % every_s == 0), received=10, deleted=10)
+              for second in range(40)]  # fmt: skip
+
+    assert {(state.verdict, state.drain) for state in states[35:]} == {(Verdict.OK, drain)}
+
+
+def test_a_queue_at_its_balance_is_rarely_said_to_grow() -> None:
+    chance, watched, flow = random.Random(5), Scripted(), Flow(sent=5_000)
+    # The sum of many small shares is nearly a Poisson distribution.
+    moved = [[sum(chance.random() < 0.05 for _ in range(200)) for _ in range(2)] for _ in range(1_800)]
+    states = [watched.run(flow, seconds=1, sent=sent, received=gone, deleted=gone) for sent, gone in moved]
+
+    said = [state for state in states if state.drain is Drain.GROWING and state.verdict is not Verdict.GROWING]
+    assert len(said) < 0.05 * len(states)
 
 
 def test_unknown_while_it_cannot_be_told_whether_it_grows() -> None:

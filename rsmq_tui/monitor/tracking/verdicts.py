@@ -22,6 +22,8 @@ from rsmq_tui.protocol.kinds import kind_named
 
 # A change of the depth up to this many items per second counts as steady.
 _STEADY_S = 0.02
+# So does a growth that is no larger than this many standard deviations of what comes and goes at random in a minute.
+_STEADY_DEVIATIONS, _STEADY_SPAN_S = 2, 60
 # Rates of about this span show that the last minute says nothing of the next one: counts that differ by more than this
 # many standard deviations of what comes at random.
 _TURN_S = 10
@@ -471,10 +473,12 @@ def drain_of(
     recent = drain_rates(recent, latest)
     latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
     share_s = limits.growing_share * recent.arrivals_s
+    # If as many came as were deleted, both would differ by this much from minute to minute.
+    chance_s = _STEADY_DEVIATIONS * sqrt(2 * min(recent.arrivals_s, recent.deletes_s) / _STEADY_SPAN_S)
     net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
     if backlog_s is not None:
         net_s = min(net_s, max(0.0, backlog_s))
-    return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s)
+    return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s, chance_s=chance_s)
 
 
 def net_drain_of(
@@ -486,22 +490,26 @@ def net_drain_of(
     *,
     was_taken: bool,
     share_s: float = 0.0,
+    chance_s: float = 0.0,
 ) -> tuple[Drain, float | None]:
     """As ``drain_of``, for a backlog whose depth changes by ``net_s`` per second.
 
     ``latest_s`` is the change over a shorter span: a queue that has grown and shrinks now may do either, and one that
     has only begun to shrink does so faster than ``net_s`` says. ``was_taken``
     is True if an item was taken lately: a constant depth is steady only then. A change of at most ``share_s`` counts as
-    steady too.
+    steady too, and so does a growth of at most ``chance_s``.
     """
     known = _known_drain(ready, judged)
     if known is not None:
         return known, None
     if net_s is None:
         return Drain.UNKNOWN, None
-    if net_s > share_s and net_s > limits.growing_s:
-        return (Drain.UNKNOWN if latest_s is not None and latest_s < 0 else Drain.GROWING), None
-    if net_s < -max(share_s, _STEADY_S):
+    if net_s > max(share_s, limits.growing_s):
+        if latest_s is not None and latest_s < 0:
+            return Drain.UNKNOWN, None
+        if net_s > chance_s:
+            return Drain.GROWING, None
+    elif net_s < -max(share_s, _STEADY_S):
         is_known = latest_s is not None and _BEGINS * net_s < latest_s < 0
         return (Drain.CLEARS, ready / -net_s) if is_known else (Drain.UNKNOWN, None)
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
