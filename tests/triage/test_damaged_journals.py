@@ -531,7 +531,7 @@ async def test_an_audit_log_of_anything_gets_its_line(
     queues.send_messages("a", ["x"] * 5)
     log = folder / "audit.jsonl"
 
-    def refusing(log: AuditLog, change: Change, ended: str) -> None:
+    def refusing(log: AuditLog, change: Change, ended: str, lasted_ms: int | None = None) -> None:
         raise OSError(28, "No space left on device", str(log.path))
 
     with monkeypatch.context() as patched:
