@@ -686,6 +686,19 @@ async def test_every_page_fits_every_terminal(analysis_folder: Path, size: tuple
         assert "depth of emails" in text(pilot)
 
 
+@pytest.mark.parametrize(
+    ("width", "tabs"),
+    [
+        (130, "Episodes 5    Changes 0"),
+        (120, "[ Queues 4 ]  Heat map    Incidents    Episodes    Changes"),
+        (100, "1/9"),
+    ],
+)
+async def test_numbers_leave_before_tabs(analysis_folder: Path, width: int, tabs: str) -> None:
+    async with past_of(analysis_folder, size=(width, 30)) as pilot:
+        assert tabs in text(pilot)
+
+
 async def test_charts_fold_into_sparklines_and_these_leave_last(analysis_folder: Path) -> None:
     async with past_of(analysis_folder) as pilot:
         charts = screen_of(pilot).charts

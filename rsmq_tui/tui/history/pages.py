@@ -469,14 +469,16 @@ def key_of(page: HistoryPage, row: Any) -> str:
 def tab_pieces(chosen: HistoryPage, lists: Lists | None, notes: Sequence[str], width: int) -> list[Piece]:
     """Return the tabs of the pages with their numbers, and ``notes``, texts about the chosen one.
 
-    If not all tabs fit, only the chosen one is shown, with its number among them.
+    If they do not fit, only the chosen one has its number; if not all tabs fit, only that one is shown, with its place
+    among them.
     """
     numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
     place = PAGES.index(chosen)
-    pieces = tab_line(words, place)
-    if cells_of(pieces) > width - sum(map(cell_len, notes)):
-        pieces = tab_alone(words, place)
+    short = [words[place] if page is chosen else page.title for page in PAGES]
+    room = width - sum(map(cell_len, notes))
+    fitting = (pieces for pieces in (tab_line(words, place), tab_line(short, place)) if cells_of(pieces) <= room)
+    pieces = next(fitting, tab_alone(words, place))
     return [*pieces, *((text, "muted") for text in notes)]
 
 
