@@ -108,8 +108,8 @@ _QUEUE = (*_PLACE, "queue")
 _MOST_STEPS = 3_000
 # With fewer samples per bucket, an empty bucket does not mean that samples are missing.
 _DENSE = 3
-# So many polls of a place in a step, on average, are at least one.
-_POLLS_MIN = 2
+# So many polls of a place in a step, on average, are at least one: they may be a little less often than asked for.
+_POLLS_MIN = 1.5
 # With more names, a filter by name costs more than it saves.
 _NAMED_MAX = 200
 _KNOWN = pc.ScalarAggregateOptions(min_count=1)

@@ -186,6 +186,26 @@ def test_a_place_that_was_polled_and_had_no_queue_adds_nothing_to_a_sum(tmp_path
     assert [value for _, value in line.points] == wanted
 
 
+@pytest.mark.parametrize(("every_ms", "is_known"), [(5_003, True), (9_400, False), (30_000, False)])
+def test_a_step_tells_that_there_was_no_queue_if_it_surely_has_a_poll(
+    tmp_path: Path, every_ms: int, is_known: bool
+) -> None:
+    rows = [bucket(ORDERS, START_MS + n * 10_000, 10_000, depth=10.0) for n in range(60)]
+    rows += [bucket(WEBHOOKS, START_MS + n * 10_000, 10_000, depth=5.0) for n in (*range(30), 59)]
+    made = Made(tmp_path)
+    made.add(ROLLUP_10S, *rows)
+    for ref in (ORDERS, WEBHOOKS):
+        made.add(QUEUES, {**named(ref), "first_ms": START_MS, "last_ms": START_MS + 600_000 - 1, "samples": 9})
+    polls = {**named(WEBHOOKS), "queue": None, "verdict": "ok", "first_ms": START_MS, "last_ms": START_MS + 600_000}
+    made.add(VERDICT_RUNS, {**polls, "samples": 600_000 // every_ms + 1})
+    made.publish()
+
+    line = line_of(Analysis(tmp_path), None, "depth", TimeRange(START_MS, START_MS + 600_000), points=60)
+
+    assert line.step_ms == 10_000
+    assert dict(line.points)[START_MS + 450_000] == (10.0 if is_known else None)
+
+
 def test_places_that_are_polled_by_turns_are_added_up_over_longer_steps(tmp_path: Path) -> None:
     odd = [bucket(ORDERS, START_MS + n * MINUTE_MS, 10_000, samples=1, depth=10.0) for n in range(60)]
     even = [bucket(WEBHOOKS, START_MS + 30_000 + n * MINUTE_MS, 10_000, samples=1, depth=5.0) for n in range(60)]
