@@ -1,9 +1,9 @@
 """From the rows of a history to deduplicated samples with rates, and to their roll-ups and runs of verdicts by day.
 
-Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls. A
-recorder that has just begun counts only if no other one polled: it does not know what went on before, and its verdicts
-would end troubles that go on. The counters are the server's, so what happened between two samples that count is the
-difference of their counters, whichever recorders took them.
+Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls, or with
+the smallest id of several that poll as often. A recorder that has just begun counts only if no other one polled: it
+does not know what went on before, and its verdicts would end troubles that go on. The counters are the server's, so
+what happened between two samples that count is the difference of their counters, whichever recorders took them.
 
 The samples are shuffled and sorted once, by queue and time. All tables of samples are computed from that, so that no
 second shuffle or sort is needed.
@@ -44,6 +44,9 @@ GAP_MS = MINUTE_MS
 
 BEGUN_MINUTES = 10
 """So many minutes a recorder has just begun, after its first poll and after an outage, in the hour of that."""
+
+DENSE_SHARE = 0.8
+"""A recorder with so many of the polls of another one in a minute polls as often: they vary by one, or by two."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
@@ -110,10 +113,10 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     """Return the minutes of places in which not just one recorder polled, and successfully.
 
-    ``teller`` is the recorder that counts in the minute: of those that have not just begun, or if there is none of all,
-    the one with the most successful polls, then with the most polls, then with the smallest id; null if the row is only
-    for failures of the minute before. ``failed_ms`` are the times of its failed polls, of this minute and of the one
-    before.
+    ``teller`` is the recorder that counts in the minute, null if the row is only for failures of the minute before. It
+    is one with a successful poll, if there is one, and then one that has not just begun. Of these it is the one with
+    the most polls; of several with about as many the one with the smallest id, so that two recorders with the same
+    interval do not take turns. ``failed_ms`` are the times of its failed polls, of this minute and of the one before.
     """
     # Within an hour, so that the result for it does not depend on earlier ones.
     recent = Window.partitionBy(*PLACE, "recorder", sf.floor(sf.col("minute") / 60)).orderBy("minute")
@@ -128,12 +131,16 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
         .withColumn("has_begun", sf.max("begins").over(recent.rangeBetween(-BEGUN_MINUTES, 0)))
     )
     is_vain = sf.size("answered_ms") == 0
-    order = (is_vain, "has_begun", -sf.size("answered_ms"), -sf.size("failed_ms"), "recorder", "failed_ms")
-    densest = sf.min(sf.struct(*order))
+    one = sf.struct(
+        (is_vain.cast("int") * 2 + sf.col("has_begun").cast("int")).alias("kind"),
+        sf.size(sf.when(is_vain, sf.col("failed_ms")).otherwise(sf.col("answered_ms"))).alias("polls"),
+        sf.struct("recorder", "failed_ms").alias("teller"),
+    )
     minutes = (
         polls.groupBy(*PLACE, "minute")
-        .agg(densest.alias("densest"), (sf.count(sf.lit(1)) > 1).alias("is_contested"))
-        .select(*PLACE, "minute", "is_contested", "densest.recorder", "densest.failed_ms")
+        .agg(sf.collect_list(one).alias("each"))
+        .select(*PLACE, "minute", (sf.size("each") > 1).alias("is_contested"), _teller("each").alias("teller"))
+        .select(*PLACE, "minute", "is_contested", "teller.*")
         .where(sf.col("is_contested") | (sf.size("failed_ms") > 0))
     )
     itself = sf.struct(sf.col("minute"), sf.col("recorder").alias("teller"))
@@ -144,6 +151,15 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
         .agg(sf.max("of.teller").alias("teller"), sf.flatten(sf.collect_list("failed_ms")).alias("failed_ms"))
         .where(sf.col("teller").isNotNull() | (sf.size("failed_ms") > 0))
     )
+
+
+def _teller(each: str) -> Column:
+    """Return the recorder that counts, of those in an array, by kind, number of polls and id."""
+    kind = sf.array_min(sf.transform(each, lambda one: one["kind"]))
+    wanted = sf.filter(each, lambda one: one["kind"] == kind)
+    most = sf.array_max(sf.transform(wanted, lambda one: one["polls"]))
+    dense = sf.filter(wanted, lambda one: one["polls"] >= most * DENSE_SHARE)
+    return sf.array_min(sf.transform(dense, lambda one: one["teller"]))
 
 
 def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:

@@ -18,8 +18,8 @@ MINUTE_MS = 60_000
 _PERCENTILES = {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}
 
 # One recorder counts in each minute of a place: of those with a successful poll, one that has not begun in this hour
-# within the last ten minutes; of these the one with the most successful polls, then with the most polls, then with the
-# smallest id. A row that was written twice counts once.
+# within the last ten minutes; of those with four fifths of the most polls the one with the smallest id. Polls that
+# failed count if there are no others. A row that was written twice counts once.
 _ANNOTATED = """
     create or replace temp table told as
     with polls as (
@@ -40,12 +40,18 @@ _ANNOTATED = """
                 and beginnings.minute // 60 = counts.minute // 60
         ) as has_begun
         from counts
+    ), dense as (
+        select *, case when answered = 0 then polls else answered end as number,
+            max(case when answered = 0 then polls else answered end) over (
+                partition by profile, server, ns, minute, answered = 0, has_begun
+            ) as most
+        from ranked
     ), recorders as (
         select *, row_number() over (
             partition by profile, server, ns, minute
-            order by answered = 0, has_begun, answered desc, polls desc, recorder
+            order by answered = 0, has_begun, number * 5 < most * 4, recorder
         ) as place
-        from ranked
+        from dense
     )
     select distinct on (samples.profile, samples.server, samples.ns, samples.queue, samples.at_ms) samples.*
     from samples join recorders on samples.profile = recorders.profile and samples.server = recorders.server

@@ -173,6 +173,10 @@ CASES: dict[str, list[Row]] = {
         *every(10 * S, T - 700 * S, *[GROWING] * 140, recorder="z"),
         *every_5s(T + 62 * S, *[FINE] * 124, GROWING, GROWING, recorder="a"),
     ],
+    "as dense": [
+        *every(5003, T + S, *[FINE] * 90, recorder="b"),
+        *every(5400, T, *[STALLED] * 100, recorder="a"),
+    ],
     "two recorders": [
         *every_5s(T, *[counted(n * 10) for n in range(24)], recorder="b"),
         *every_5s(T + 2 * S, *[counted(n * 10) for n in range(12)], recorder="a"),
@@ -300,6 +304,11 @@ def test_a_recorder_that_has_just_begun_does_not_end_what_another_one_knows(
     made: Mapping[str, dict[str, list[Row]]],
 ) -> None:
     assert {verdict for verdict, _ in of(made["a denser one begins"]["runs"], "verdict", "samples")} == {"growing"}
+
+
+def test_recorders_that_poll_as_often_do_not_take_turns(made: Mapping[str, dict[str, list[Row]]]) -> None:
+    # One of them has a poll less in some minutes.
+    assert {verdict for verdict, _ in of(made["as dense"]["runs"], "verdict", "samples")} == {"stalled"}
 
 
 @pytest.mark.parametrize(
