@@ -1,7 +1,8 @@
 """Verdicts from scripted polls: when each begins, when it ends, and which one wins."""
 
 from collections import deque
-from math import pi, sin
+from collections.abc import Sequence
+from math import exp, pi, sin
 from random import Random
 
 import pytest
@@ -301,6 +302,29 @@ def far_batches(period_s: int, left: float, seconds: int, *, noise: float = 0) -
     return depths
 
 
+def poisson(chance: Random, mean: float) -> int:
+    """Return how many of something come by chance, if as many as the mean come on average."""
+    least, number, product = exp(-mean), 0, chance.random()
+    while product > least:
+        number += 1
+        product *= chance.random()
+    return number
+
+
+def remainders(period_s: int, left: Sequence[int]) -> list[int]:
+    """Return the depths, five seconds apart, of a queue to which 500 messages are sent at once each period.
+
+    In the first 60 % of the period all are worked off but as many as ``left`` says.
+    """
+    depths, before = list[int](), 0
+    for after in left:
+        full = before + 500
+        passed = (second / (0.6 * period_s) for second in range(0, period_s, 5))
+        depths += [round(full + (after - full) * min(1.0, share)) for share in passed]
+        before = after
+    return depths
+
+
 def verdicts_of(depths: list[int], every_s: int = 1) -> list[Verdict]:
     """Return the verdicts of a queue that has these depths, one at each poll, and is busy all the time."""
     watched, flow, verdicts = Scripted(), Flow(), []
@@ -450,6 +474,34 @@ class TestGrowing:
 
         assert verdicts[73 * 8] is Verdict.GROWING
         assert set(verdicts[73 * 8 + 240 :]) == {Verdict.OK}
+
+    def test_seldom_by_batches_that_leave_another_number_behind(self) -> None:
+        chance = Random(3)
+        queues = [remainders(90, [chance.randrange(100) for _ in range(80)]) for _ in range(10)]
+
+        said = sum(verdicts_of(depths, every_s=5).count(Verdict.GROWING) for depths in queues)
+        assert said < 0.01 * sum(map(len, queues))
+
+    def test_seldom_by_a_load_of_95_percent(self) -> None:
+        chance, queues = Random(3), []
+        for _ in range(10):
+            depths = [0]
+            for _ in range(7_200):
+                depths.append(max(0, depths[-1] + poisson(chance, 10) - poisson(chance, 10 / 0.95)))
+            queues.append(depths[::5])
+
+        said = sum(verdicts_of(depths, every_s=5).count(Verdict.GROWING) for depths in queues)
+        assert said < 0.04 * sum(map(len, queues))
+
+    @pytest.mark.parametrize("backlog", [0, 3_000])
+    def test_as_soon_after_a_backlog(self, backlog: int) -> None:
+        """A backlog of the hour before was as high, but once."""
+        drained = [max(0, backlog - 2 * second) for second in range(0, 1_800, 5)]
+        steady = verdicts_of([*drained, *range(0, 5 * 60, 5)], every_s=5)
+        batches = verdicts_of([*drained, *remainders(120, range(0, 600, 100))], every_s=5)
+
+        assert steady.index(Verdict.GROWING, len(drained)) <= len(drained) + 90 // 5
+        assert batches.index(Verdict.GROWING, len(drained)) <= len(drained) + (4 * 120 + 30) // 5
 
     @pytest.mark.parametrize("swing", [1, 5, 40])
     def test_not_on_noise_around_a_level(self, swing: int) -> None:

@@ -290,7 +290,16 @@ class Tracker(ABC):
         backlog = [self._backlog_since(earlier, each) for each in samples]
         times_ms = [each.at_ms for each in samples]
         share = self._thresholds.growth(times_ms, backlog, sample.totalsent - earlier.totalsent)
+        if share >= 1 and not self._is_lasting(samples):
+            share = 0.0
         return self._growth_between(share, samples, backlog)
+
+    def _is_lasting(self, samples: Sequence[Sample]) -> bool:
+        """Return whether a growth over some samples is more than chance, by those that are known from before."""
+        before = self.series.between(self._known_from_ms(samples[-1]) - 1, samples[0].at_ms)
+        known = [*before, *samples]
+        backlog = [self._backlog_since(known[0], each) for each in known]
+        return self._thresholds.is_lasting([each.at_ms for each in known], backlog, len(before))
 
     def _batch_growth(self, sample: Sample) -> Growth:
         """Return the growth of batches, of the buckets since monitoring began."""

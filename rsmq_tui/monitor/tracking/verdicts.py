@@ -49,6 +49,8 @@ _AGED_CLEAR_SHARE = 0.9
 _BATCHES = 4
 # A batch has been worked off if the queue has risen again by this share of how far it had fallen.
 _BATCH_SHARE = 0.25
+# Lowest depths that were as high so many times before tell that a rise to that is chance.
+_SEVERAL = 2
 # Fewer samples between two batches do not tell how low the queue was.
 _BATCH_SAMPLES_MIN = 8
 
@@ -106,6 +108,16 @@ class Thresholds:
         lows = min(depths[:third]), min(depths[third : 2 * third]), min(depths[2 * third :])
         return self._growth_of(starts_ms, lows, times_ms[-1], arrived) if lows[2] > max(depths[:third]) else 0.0
 
+    def is_lasting(self, times_ms: Sequence[int], depths: Sequence[float], first: int) -> bool:
+        """Return whether a growth over the samples from the index ``first`` on is more than chance, by those before.
+
+        The lowest depths of a queue that does not grow also rise from third to third at times, but seldom to more than
+        they have been again and again.
+        """
+        third = (len(depths) - first) // 3
+        lows = min(depths[first : first + third]), min(depths[first + 2 * third :])
+        return _is_more_than_chance(max(1, self.growing_ms // 3), times_ms, depths, first, lows)
+
     def growth_in_batches(
         self, times_ms: Sequence[int], depths: Sequence[float], sent: Sequence[float]
     ) -> tuple[float, int]:
@@ -113,7 +125,7 @@ class Thresholds:
 
         The samples are those of up to an hour, and ``sent`` counts all that had been sent at each. Spans of several
         lengths are looked at, in ``_BATCHES`` parts. If each part has a batch, the lowest depth of the part is what
-        that left behind. These must rise from part to part.
+        that left behind. These must rise from part to part, and as in ``is_lasting``.
         """
         found, lowest = (0.0, 0), min(depths)
         for part_ms in self._parts_ms(times_ms[-1] - times_ms[0]):
@@ -168,7 +180,10 @@ class Thresholds:
             # The last batch came long ago.
             return 0.0, 0
         arrived = int(sent[end] - sent[starts[0]])
-        return self._growth_of([times_ms[each] for each in starts], lows, times_ms[end], arrived), starts[0]
+        share = self._growth_of([times_ms[each] for each in starts], lows, times_ms[end], arrived)
+        if share and not _is_more_than_chance(part_ms, times_ms, depths, starts[0], lows):
+            return 0.0, 0
+        return share, starts[0]
 
     def _growth_of(self, starts_ms: Sequence[int], lows: Sequence[float], end_ms: int, arrived: int) -> float:
         """Return the growth from the lowest depths of the parts of a span, which begin at these times."""
@@ -201,6 +216,31 @@ class Thresholds:
             else:
                 parts.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
         return ", ".join(parts)
+
+
+def _is_more_than_chance(
+    part_ms: int, times_ms: Sequence[int], depths: Sequence[float], first: int, lows: Sequence[float]
+) -> bool:
+    """Return whether lowest depths that rise do so by more than chance, by the earlier ones.
+
+    ``lows`` are those of parts of that length from the index ``first`` on. It is chance if earlier ones were as high as
+    the last one ``_SEVERAL`` times: once, for however long, may have been a backlog. But if the one just before was
+    lower than the first, they have risen once more than they had to.
+    """
+    end, occasions, was_as_high = first, 0, False
+    for parts in range(1, 1 + (times_ms[first] - times_ms[0]) // part_ms):
+        begin = bisect_left(times_ms, times_ms[first] - parts * part_ms)
+        if begin < end:
+            low = min(depths[begin:end])
+            if parts == 1 and low < lows[0]:
+                return True
+            is_as_high = low >= lows[-1]
+            occasions += is_as_high and not was_as_high
+            if occasions == _SEVERAL:
+                return False
+            was_as_high = is_as_high
+        end = begin
+    return True
 
 
 def last_index(values: Sequence[float], value: float) -> int:
