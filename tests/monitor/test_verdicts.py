@@ -605,6 +605,15 @@ class TestGrowing:
 
         assert state.verdict is Verdict.GROWING
 
+    def test_by_four_samples_if_polls_are_far_apart(self) -> None:
+        rising = [10 + 5 * second for second in range(0, 300, 60)]
+        # Full, two thirds, one third: in another order, a minute apart.
+        batches = [(100, 33, 67)[minute % 3] for minute in range(180)]
+
+        verdicts = verdicts_of(rising, every_s=60)
+        assert verdicts == [Verdict.WATCHING] * 3 + [Verdict.GROWING] * 2
+        assert Verdict.GROWING not in verdicts_of(batches, every_s=60)
+
 
 class TestAged:
     def busy(self, head_age_s: int, thresholds: Thresholds | None = None) -> QueueState:

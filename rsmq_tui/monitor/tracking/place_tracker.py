@@ -18,7 +18,7 @@ from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
 from rsmq_tui.monitor.tracking.series import COUNTERS, NO_SAMPLE, TREND_MS, UNKNOWN, FlightTimes
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS, NewTracker, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import DayBucket, TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.verdicts import Thresholds
+from rsmq_tui.monitor.tracking.verdicts import GROWTH_SAMPLES_MIN, Thresholds
 from rsmq_tui.protocol import Flight, MessagePage, PageLook, Row
 from rsmq_tui.protocol.polling import DueTimes
 
@@ -291,7 +291,9 @@ class PlaceTracker:
         # After a poll that did not end, the states of any may have to change.
         stale = iter(self._stale_from.pop_due(at_ms) if last.has_ended else range(len(names)))
         self._own_changes = {name: polls + 1 for name, polls in self._own_changes.items() if not polls}
-        spans_ms = RATE_SPAN_MS, DRAIN_SPAN_MS, self._thresholds.growing_ms
+        times_ms = self.trend.times_ms[1 - GROWTH_SAMPLES_MIN :]
+        growth_ms = max(self._thresholds.growing_ms, at_ms - times_ms[0] if times_ms else 0)
+        spans_ms = RATE_SPAN_MS, DRAIN_SPAN_MS, growth_ms
         rates, drain, growth = (self.trend.reference(at_ms, span_ms) for span_ms in spans_ms)
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, (rates, drain, growth), memory_limit, stale)
 

@@ -10,9 +10,17 @@ from typing import Any, ClassVar
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
-from rsmq_tui.monitor.tracking.series import COUNTERS, UNKNOWN, QueueSeries, Sample
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, COUNTERS, UNKNOWN, QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import ReferenceBucket, Trend
-from rsmq_tui.monitor.tracking.verdicts import NO_GROWTH, Growth, Thresholds, Troubles, falls_from, last_index
+from rsmq_tui.monitor.tracking.verdicts import (
+    GROWTH_SAMPLES_MIN,
+    NO_GROWTH,
+    Growth,
+    Thresholds,
+    Troubles,
+    falls_from,
+    last_index,
+)
 from rsmq_tui.protocol import Row
 
 # Rates span about ten seconds, the drain estimate a minute.
@@ -177,9 +185,17 @@ class Tracker(ABC):
             return 0
         limits = self._thresholds
         is_measured = measured_ms >= min(MEASURED_MS, limits.growing_ms // 2)
-        if sample.at_ms >= self._growth_known_ms or (is_measured and not grows):
+        if is_measured and not grows:
             self._growth_known_ms = 0
             return 0
+        if sample.at_ms >= self._growth_known_ms:
+            times_ms = self.series.times_ms
+            # Without the sample of now.
+            if len(times_ms) - bisect_left(times_ms, self._watched_from_ms) >= GROWTH_SAMPLES_MIN - 1:
+                self._growth_known_ms = 0
+                return 0
+            # Polls are so far apart that it takes more of them.
+            self._growth_known_ms = sample.at_ms + BUCKET_MS
         self._may_grow = self._may_grow or self._backlog(sample) >= limits.growing_messages
         return self._growth_known_ms if self._may_grow else 0
 

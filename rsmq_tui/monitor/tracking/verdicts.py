@@ -45,6 +45,8 @@ _SEEN_LEAST_MS = 1_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
+# Fewer samples do not tell how low a queue was: a third of them would be one, at any moment between two batches.
+GROWTH_SAMPLES_MIN = 4
 # So many batches, one after the other, have to leave more behind.
 _BATCHES = 4
 # A batch has been worked off if the queue has risen again by this share of how far it had fallen.
@@ -101,9 +103,9 @@ class Thresholds:
         by half of the average or more, because one burst is no growth. As a third may be shorter than the time between
         two batches, the last third must be above all of the first.
         """
-        third = len(depths) // 3
-        if not third:
+        if len(depths) < GROWTH_SAMPLES_MIN:
             return 0.0
+        third = len(depths) // 3
         starts_ms = times_ms[0], times_ms[third], times_ms[2 * third]
         lows = min(depths[:third]), min(depths[third : 2 * third]), min(depths[2 * third :])
         return self._growth_of(starts_ms, lows, times_ms[-1], arrived) if lows[2] > max(depths[:third]) else 0.0
