@@ -29,7 +29,7 @@ from rsmq_tui.triage.journal.journal import last_changes
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000
-# The maximum of events in memory that could not be written; beyond it, the oldest are lost.
+# The maximum of events that are kept in memory if they cannot be written; beyond it, the oldest are lost.
 _UNWRITTEN_MAX = 10_000
 _WAITING_MAX = 256
 _TICK_S = 1.0
@@ -73,7 +73,7 @@ class EventRecorder:
         self._retry_at_s = 0.0
         self._last_id = 0
         self._recent: deque[Event] = deque(maxlen=RECENT)
-        self._unwritten: deque[Event] = deque(maxlen=_UNWRITTEN_MAX)
+        self._unwritten: deque[Event] = deque()
         self._shown: tuple[Event, ...] = ()
         self._queues: dict[str, tuple[str, QueueDetector]] = {}
         self._servers: dict[str, ServerDetector] = {}
@@ -190,6 +190,9 @@ class EventRecorder:
                 self._known.close()
             except Exception as error:
                 self.problem = printable(f"an event was not recorded: {type(error).__name__}: {error}", SENTENCE_MAX)
+        # Not before they were to be written: all queues of a server may get into trouble at once.
+        while len(self._unwritten) > _UNWRITTEN_MAX:
+            self._unwritten.popleft()
         shown = (*self._recent, *self._unwritten)
         if len(shown) != len(self._shown) or shown[-1:] != self._shown[-1:]:
             self._shown = shown
@@ -258,7 +261,7 @@ class EventRecorder:
         if changes:
             store.write(changes.values(), uids=list(changes))
         if store.has_news():
-            for stored in store.after(self._last_id, RECENT):
+            for stored in store.after(max(self._last_id, store.newest_id() - RECENT), RECENT):
                 self._last_id = stored.id
                 self._recent.append(stored.event)
 

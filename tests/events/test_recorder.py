@@ -15,7 +15,7 @@ from redis import Redis
 from rsmq_tui import sqlite_file
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.events.model import Event
-from rsmq_tui.events.recorder import EventRecorder, deletions
+from rsmq_tui.events.recorder import RECENT, EventRecorder, deletions
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
 from rsmq_tui.monitor.poller import INFO_EVERY_S
@@ -91,6 +91,18 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
         "broken: it is odd",
         "ok, was broken for 2 s: nothing is wrong",
     ]
+
+
+def test_the_events_of_more_queues_than_are_kept_in_memory(tmp_path: Path) -> None:
+    names = [f"q{number:05}" for number in range(12_000)]
+    with recording(tmp_path) as recorder:
+        recorder.observe(polled(*map(state, names)), STILL)
+        broken = (state(name, Verdict.BROKEN, broken="it is odd") for name in names)
+        recorder.observe(polled(*broken, s=1), STILL)
+        until(lambda: recorder.recent)
+        assert [event.queue for event in recorder.recent] == names[-RECENT:]
+    with closing(EventStore(tmp_path / "events.sqlite")) as store:
+        assert [stored.event.queue for stored in store.last(20_000)] == names
 
 
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
