@@ -190,6 +190,11 @@ class History:
         file = self._file(name)
         return () if file is None else file.places
 
+    def span_in(self, name: str) -> RecordedSpan | None:
+        """Return the span of a file of samples; None if it cannot be read. Raises ``ReplacedError``."""
+        file = self._file(name)
+        return None if file is None else file.span
+
     def polls(self, span: RecordedSpan | None = None, place: Place | None = None) -> Iterator[Poll]:
         """Yield the polls of all places, or of one, in chronological order.
 

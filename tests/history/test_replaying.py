@@ -401,6 +401,25 @@ def test_of_two_recorders_of_a_place_one_plays_at_a_time(tmp_path: Path) -> None
     assert depths == [*range(1000, 1020), *range(2019, 2050), *range(1050, 1060), 2059]
 
 
+def test_a_recorder_that_began_later_does_not_replace_the_first_one(tmp_path: Path) -> None:
+    first, second = Tape(tmp_path, "f" * 12), Tape(tmp_path, "b" * 12)
+    for poll in range(30):
+        first.poll(NOON_MS + poll * STEP_MS, said("growing", depth=poll))
+        if poll >= 10:
+            # It does not know yet what the first one knows.
+            second.poll(NOON_MS + poll * STEP_MS + 900, said("ok", depth=poll))
+    first.seal()
+    second.seal()
+    replay = replay_of(tmp_path, from_ms=NOON_MS)
+
+    verdicts = [queue.verdict for queue in shown(replay)]
+    for _ in range(29):
+        replay.step(1)
+        verdicts += [queue.verdict for queue in shown(replay)]
+
+    assert verdicts == ["growing"] * 30
+
+
 def test_a_recorder_that_follows_another_loses_nothing(tmp_path: Path) -> None:
     first, second = Tape(tmp_path, "c" * 12), Tape(tmp_path, "b" * 12)
     for poll in range(10):

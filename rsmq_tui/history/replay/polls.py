@@ -7,6 +7,7 @@ Incidents are those of the analysis, by the same rule, as far as the hour before
 """
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -24,7 +25,7 @@ from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import History, Poll, RecordedSpan, named
 from rsmq_tui.history.replay.tracking import VERDICTS, ReplaySpans
 from rsmq_tui.history.schema import DOWN, OK
-from rsmq_tui.history.store import day_span_ms, recorder_of
+from rsmq_tui.history.store import SealedFile, day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.model import was_created_again
@@ -42,7 +43,8 @@ class Timeline:
     """A history's polls by time; raises ``HistoryError`` if there are none.
 
     ``places`` are those known so far: further ones are added when their polls are read. If several recorders recorded a
-    place, the polls of the one that began on the earlier day are used; those of another only while it did not record.
+    place, the polls of the one that began first are used, because it knows most of what went on before; those of
+    another one only while it did not record.
     """
 
     def __init__(self, history: History, near_ms: int | None = None) -> None:
@@ -54,7 +56,7 @@ class Timeline:
             raise HistoryError(f"{history.label} contains nothing to replay yet{why}")
         self.history = history
         self.span = span
-        self.ranks = _ranks(file.name for file in history.listed())
+        self.ranks = history.again(lambda: _ranks(history))
         self.places = history.again(lambda: _places(history, span.to_ms if near_ms is None else near_ms))
         self.spans = ReplaySpans(_USUAL_INTERVAL_MS)
         self._window = lru_cache(_WINDOWS_KEPT)(self._read_window)
@@ -68,7 +70,7 @@ class Timeline:
         found = self.history.span()
         if found is not None and self.history.listed() != before:
             self.span = found
-            self.ranks = _ranks(file.name for file in self.history.listed())
+            self.ranks = self.history.again(lambda: _ranks(self.history))
             self._window.cache_clear()
 
     def polls(self, from_ms: int, to_ms: int) -> Iterator[Poll]:
@@ -167,12 +169,20 @@ def _time_of_poll(poll: Poll) -> int:
     return poll.at_ms
 
 
-def _ranks(names: Iterable[str]) -> dict[str, int]:
-    """Return the priority of each recorder; the names are sorted by day."""
-    ranks: dict[str, int] = {}
-    for name in names:
-        ranks.setdefault(recorder_of(name), len(ranks))
-    return ranks
+def _ranks(history: History) -> dict[str, int]:
+    """Return the priority of each recorder: they are numbered in the order in which they began."""
+    first: dict[str, SealedFile] = {}
+    for file in history.listed():
+        first.setdefault(recorder_of(file.name), file)
+    days = Counter(file.day for file in first.values())
+
+    def begun(recorder: str) -> tuple[str, int, str]:
+        file = first[recorder]
+        # Most begin on a day of their own: then no file is opened.
+        span = history.span_in(file.name) if days[file.day] > 1 else None
+        return file.day, 0 if span is None else span.from_ms, recorder
+
+    return {recorder: rank for rank, recorder in enumerate(sorted(first, key=begun))}
 
 
 def _places(history: History, near_ms: int) -> tuple[Place, ...]:
