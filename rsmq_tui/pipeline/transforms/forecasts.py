@@ -201,9 +201,15 @@ def _grows(name: str, step_hours: int = 1) -> Column:
     least = sf.when(sf.col("metric") == AGE, GROWTH_MIN_H[AGE]).otherwise(GROWTH_MIN_H[DEPTH]) * step_hours
     r2_min = sf.lit([R2_MIN.get(steps, 2.0) for steps in range(STEPS + 1)])[known]
     goes_on = sf.coalesce(sf.col(f"{name}_late") >= slope * LATE_SHARE, sf.lit(True))
-    values = sf.col(f"{name}_values")["y"]
-    steps = sf.transform(values, lambda value, at: value - sf.get(values, at - 1))
-    rise = sf.get(values, sf.size(values) - 1) - sf.get(values, sf.lit(0))
+    values = sf.col(f"{name}_values")
+
+    def gain(value: Column, at: Column) -> Column:
+        # What was gained while nothing was recorded was gained in several steps.
+        before = sf.get(values, at - 1)
+        return (value["y"] - before["y"]) / sf.greatest(value["x"] - before["x"], sf.lit(1.0))
+
+    steps = sf.transform(values, gain)
+    rise = sf.get(values, sf.size(values) - 1)["y"] - sf.get(values, sf.lit(0))["y"]
     is_jump = sf.array_max(steps) > rise * STEP_SHARE
     return sf.coalesce((slope >= least) & (sf.col(f"{name}_r2") >= r2_min) & goes_on & ~is_jump, sf.lit(False))
 

@@ -293,7 +293,9 @@ def _is_growth(known: Means, least: float) -> bool:
     x, y = _some(known)
     if len(x) < 3 or _line(known)[0] < least or not _is_straight(x, y):
         return False
-    steps = [later - earlier for later, earlier in pairwise(y)]
+    steps = [
+        (later - earlier) / max(1, late - early) for (late, later), (early, earlier) in pairwise(zip(x, y, strict=True))
+    ]
     if max(steps) > 0.6 * (y[0] - y[-1]):
         # It jumped.
         return False
