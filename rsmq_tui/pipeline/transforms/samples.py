@@ -1,9 +1,10 @@
 """From the rows of a history to deduplicated samples with rates, and to their roll-ups and runs of verdicts by day.
 
 Several recorders may poll one place. In each minute one of them counts: the one with the most successful polls, or with
-the smallest id of several that poll as often. A recorder that has just begun counts only if no other one polled: it
-does not know what went on before, and its verdicts would end troubles that go on. The counters are the server's, so
-what happened between two samples that count is the difference of their counters, whichever recorders took them.
+the smallest id of several that poll as often. A recorder that has just begun counts only if no other one polled, or
+hardly: it does not know what went on before, and its verdicts would end troubles that go on. The counters are the
+server's, so what happened between two samples that count is the difference of their counters, whichever recorders took
+them.
 
 The samples are shuffled and sorted once, by queue and time. All tables of samples are computed from that, so that no
 second shuffle or sort is needed.
@@ -45,8 +46,9 @@ GAP_MS = MINUTE_MS
 BEGUN_MINUTES = 10
 """So many minutes a recorder has just begun, after its first poll and after an outage, in the hour of that."""
 
-DENSE_SHARE = 0.8
-"""A recorder with so many of the polls of another one in a minute polls as often: they vary by one, or by two."""
+DENSE_SHARE, RARE_SHARE = 0.8, 0.15
+"""Shares of the most polls in a minute: a recorder with the first one polls as often, because numbers vary by one or
+two; one with less than the second one polls too rarely to count instead of one that has just begun."""
 
 _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
@@ -114,9 +116,10 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     """Return the minutes of places in which not just one recorder polled, and successfully.
 
     ``teller`` is the recorder that counts in the minute, null if the row is only for failures of the minute before. It
-    is one with a successful poll, if there is one, and then one that has not just begun. Of these it is the one with
-    the most polls; of several with about as many the one with the smallest id, so that two recorders with the same
-    interval do not take turns. ``failed_ms`` are the times of its failed polls, of this minute and of the one before.
+    is one with a successful poll, if there is one, and then one that has not just begun, if that does not poll rarely.
+    Of these it is the one with the most polls; of several with about as many the one with the smallest id, so that two
+    recorders with the same interval do not take turns. ``failed_ms`` are the times of its failed polls, of this minute
+    and of the one before.
     """
     # Within an hour, so that the result for it does not depend on earlier ones.
     recent = Window.partitionBy(*PLACE, "recorder", sf.floor(sf.col("minute") / 60)).orderBy("minute")
@@ -132,7 +135,8 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     )
     is_vain = sf.size("answered_ms") == 0
     one = sf.struct(
-        (is_vain.cast("int") * 2 + sf.col("has_begun").cast("int")).alias("kind"),
+        is_vain.alias("is_vain"),
+        "has_begun",
         sf.size(sf.when(is_vain, sf.col("failed_ms")).otherwise(sf.col("answered_ms"))).alias("polls"),
         sf.struct("recorder", "failed_ms").alias("teller"),
     )
@@ -154,12 +158,19 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
 
 
 def _teller(each: str) -> Column:
-    """Return the recorder that counts, of those in an array, by kind, number of polls and id."""
-    kind = sf.array_min(sf.transform(each, lambda one: one["kind"]))
-    wanted = sf.filter(each, lambda one: one["kind"] == kind)
-    most = sf.array_max(sf.transform(wanted, lambda one: one["polls"]))
-    dense = sf.filter(wanted, lambda one: one["polls"] >= most * DENSE_SHARE)
-    return sf.array_min(sf.transform(dense, lambda one: one["teller"]))
+    """Return the recorder that counts, of those in an array."""
+
+    def first(some: Column, flag: str) -> Column:
+        """Return those without a flag; all, if none is without."""
+        least = sf.array_min(sf.transform(some, lambda one: one[flag]))
+        return sf.filter(some, lambda one: one[flag] == least)
+
+    def frequent(some: Column, share: float) -> Column:
+        most = sf.array_max(sf.transform(some, lambda one: one["polls"]))
+        return sf.filter(some, lambda one: one["polls"] >= most * share)
+
+    known = first(frequent(first(sf.col(each), "is_vain"), RARE_SHARE), "has_begun")
+    return sf.array_min(sf.transform(frequent(known, DENSE_SHARE), lambda one: one["teller"]))
 
 
 def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:

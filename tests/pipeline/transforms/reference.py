@@ -17,9 +17,9 @@ Row = dict[str, Any]
 MINUTE_MS = 60_000
 _PERCENTILES = {"min": 0, "p50": 50, "p95": 95, "p99": 99, "max": 100}
 
-# One recorder counts in each minute of a place: of those with a successful poll, one that has not begun in this hour
-# within the last ten minutes; of those with four fifths of the most polls the one with the smallest id. Polls that
-# failed count if there are no others. A row that was written twice counts once.
+# One recorder counts in each minute of a place: of those with a successful poll, and with 15 % of the most such polls,
+# one that has not begun in this hour within the last ten minutes; of those with four fifths of the most polls the one
+# with the smallest id. Polls that failed count if there are no others. A row that was written twice counts once.
 _ANNOTATED = """
     create or replace temp table told as
     with polls as (
@@ -40,16 +40,21 @@ _ANNOTATED = """
                 and beginnings.minute // 60 = counts.minute // 60
         ) as has_begun
         from counts
+    ), numbered as (
+        select *, case when answered = 0 then polls else answered end as number from ranked
+    ), frequent as (
+        select *, number * 100 < 15 * max(number) over (partition by profile, server, ns, minute, answered = 0)
+            as is_rare
+        from numbered
     ), dense as (
-        select *, case when answered = 0 then polls else answered end as number,
-            max(case when answered = 0 then polls else answered end) over (
-                partition by profile, server, ns, minute, answered = 0, has_begun
-            ) as most
-        from ranked
+        select *, max(number) over (
+            partition by profile, server, ns, minute, answered = 0, is_rare, has_begun
+        ) as most
+        from frequent
     ), recorders as (
         select *, row_number() over (
             partition by profile, server, ns, minute
-            order by answered = 0, has_begun, number * 5 < most * 4, recorder
+            order by answered = 0, is_rare, has_begun, number * 5 < most * 4, recorder
         ) as place
         from dense
     )
