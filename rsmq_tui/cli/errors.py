@@ -1,5 +1,6 @@
 """The error of the commands, and exit statuses that several of them share."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,8 +29,8 @@ def refusing(*kinds: type[Exception]) -> Iterator[None]:
 
 def cannot_listen(host: str, port: int, error: OSError | UnicodeError) -> UsageError:
     """Return the error of a server whose address cannot be bound."""
-    why = _reason(error) if isinstance(error, OSError) else ""
-    sentence = f"cannot listen on {_printable(host)} port {port}: {why or 'it is not a host name'}"
+    why = _reason(error) if isinstance(error, OSError) else "it is not a host name"
+    sentence = f"cannot listen on {_printable(host)} port {port}: {why}"
     return UsageError(f"{sentence}; choose another with --host and --port")
 
 
@@ -39,8 +40,9 @@ def cannot_listen_at(path: str, error: OSError) -> UsageError:
 
 
 def _reason(error: OSError) -> str:
-    # asyncio puts a sentence of its own around the reason; the errors of host names have negative numbers.
-    number = error.errno or 0
+    # asyncio puts a sentence of its own around the reason; the errors of host names have negative numbers. From Python
+    # 3.13 on, there is no number if this machine has none of the addresses.
+    number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
     return os.strerror(number) if number > 0 else error.strerror or ""
 
 

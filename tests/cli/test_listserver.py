@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from rsmq_tui.cli.errors import cannot_listen
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
 
@@ -71,3 +72,6 @@ def test_what_cannot_be_served_is_refused(anywhere: Command, tmp_path: Path) -> 
         done = anywhere("listserver", *arguments)
         assert done.status == 2
         assert words in done.err
+    # So asyncio of Python 3.13 says it.
+    error = OSError("could not bind on any address out of [('192.0.2.1', 6390)]")
+    assert "192.0.2.1 port 6390: Cannot assign requested address; " in str(cannot_listen("192.0.2.1", 6390, error))

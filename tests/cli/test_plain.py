@@ -93,8 +93,7 @@ def test_a_verdict_is_told_when_it_changes(overview: PlainOverview) -> None:
 
 
 def test_what_is_acknowledged_is_told(tmp_path: Path) -> None:
-    with closing(KnownStore(tmp_path / FILE_NAME)) as store:
-        reader = KnownReader(tmp_path / FILE_NAME)
+    with closing(KnownStore(tmp_path / FILE_NAME)) as store, closing(KnownReader(tmp_path / FILE_NAME)) as reader:
 
         def known(server: str, ns: str) -> Mapping[str, Known]:
             reader.read()
