@@ -32,6 +32,15 @@ class TestAges:
         assert (state.verdict, state.since_ms) == (Verdict.AGED, 1_750_000_000_000 + LIMITS.aged_ms)
         assert reason(state, watched.at_ms, LIMITS) == "the next item is 10m old"
 
+    def test_an_old_item_that_comes_later_begins_no_trouble_before_it_came(self) -> None:
+        watched, flow = self.aged({"created": 1_750_000_000})
+        assert watched.once(flow).verdict is Verdict.WATCHING
+        last_ms = watched.at_ms
+        flow.body = b'{"created": 1740000000}'
+        state = watched.once(flow)
+
+        assert (state.verdict, state.since_ms) == (Verdict.AGED, last_ms)
+
     def test_an_unchanged_row_becomes_aged_in_time(self) -> None:
         watched = ScriptedLists(Thresholds(aged_ms=100_000), age_path("at"))
         flow = filled(2, body=b'{"at": 1750000000000}')

@@ -347,6 +347,19 @@ def test_what_is_over_does_not_come_to_light_only_to_end() -> None:
     assert list(dict.fromkeys(state.verdict for state in states)) == [Verdict.STALLED, Verdict.OK]
 
 
+def test_an_old_message_that_comes_back_begins_no_trouble_before_it_came() -> None:
+    watched, flow = Scripted(), Flow(sent=2, received=1, deleted=1)
+    # It is busy, so that nothing else is wrong with it.
+    for _ in range(200):
+        flow.head_ms = watched.at_ms
+        assert watched.run(flow, seconds=1, sent=1, received=1, deleted=1).verdict in (Verdict.WATCHING, Verdict.OK)
+    last_ms = watched.at_ms
+    # An undo puts one back that was due hours ago.
+    flow.head_ms = START_MS - 7_200_000
+    state = watched.run(flow, seconds=1, sent=1, received=1)
+    assert (state.verdict, state.since_ms) == (Verdict.AGED, last_ms)
+
+
 def test_ok_says_what_may_become_a_trouble() -> None:
     watched, flow = Scripted(), Flow()
 

@@ -139,6 +139,7 @@ class ListTracker(Tracker):
             return self.state
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
         expired, overdue_ms = (0 if hidden is not None else None, None) if lease is None else _expired(lease)
+        last_ms = 0 if self.sample is None else self.sample.at_ms
         self._follow(before, sample, overdue_ms)
         earlier, before_trend = self._rates_from(references, sample)
         net_s, trend_s = sample.net_since(earlier), sample.net_since(before_trend)
@@ -148,7 +149,7 @@ class ListTracker(Tracker):
             problems += (_ELSEWHERE,)
         grows = net_s is not None and net_s > 0 and trend_s is not None and trend_s > 0
         growth_known_ms = self._growth_known(sample, at_ms - earlier.at_ms, grows=grows)
-        self._judge(sample, oldest_ms, overdue_ms, references, grows=grows)
+        self._judge(sample, oldest_ms, overdue_ms, references, grows=grows, last_ms=last_ms)
         judged = self._troubles.verdict(
             at_ms, self._thresholds.clear_ms, self._watched_from_ms, max(growth_known_ms, self._takes_known_ms)
         )
@@ -254,6 +255,7 @@ class ListTracker(Tracker):
         references: ReferenceBuckets,
         *,
         grows: bool,
+        last_ms: int,
     ) -> None:
         limits, at_ms = self._thresholds, sample.at_ms
         idle_ms = at_ms - self._moved_ms if sample.ready else 0
@@ -261,7 +263,7 @@ class ListTracker(Tracker):
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
         growth = self._growth(references, sample, grows=grows)
-        self._troubles.judge(limits, at_ms, idle_ms, age_ms, growth, 0, unreturned_ms, leaking_ms)
+        self._troubles.judge(limits, at_ms, idle_ms, age_ms, growth, 0, unreturned_ms, leaking_ms, last_ms)
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
         if self._path is None or len(head) < 4:

@@ -87,6 +87,7 @@ class RsmqTracker(Tracker):
         depth, hidden, totalsent, totalrecv, sent_ms, due_ms, problems = read
         ready = depth - hidden
         sample = Sample(at_ms, depth, ready, totalsent or 0, totalrecv or 0)
+        last_ms = 0 if self.sample is None else self.sample.at_ms
         self._follow(sample, due_ms, never_received=totalrecv == 0)
         earlier, before_trend = self._rates_from(references, sample)
         rates, trend = sample.rates_since(earlier), sample.rates_since(before_trend)
@@ -98,7 +99,7 @@ class RsmqTracker(Tracker):
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
         growth = self._growth(references, sample, grows=grows, created_ms=self._created_ms)
         poison = self.look.found.poison
-        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, poison)
+        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, poison, last_ms=last_ms)
         if depth and len(row) > _WHOLE_ROW:
             self.look.note_headless(at_ms)
         found = self.look.found

@@ -315,6 +315,7 @@ class Troubles:
         poison: int = 0,
         unreturned_ms: int = 0,
         leaking_ms: int = 0,
+        last_ms: int = 0,
     ) -> None:
         """Start the troubles whose conditions hold at that server time, and end those that are over.
 
@@ -324,7 +325,8 @@ class Troubles:
         - ``growing``: the share of ``growth`` is 1 or more. It shows late, so what counts is the time from the lowest
           depth to the highest.
         - ``poisoned``: ``poison`` messages were received ``poison_rc`` times or more.
-        - ``aged``: the first ready message has been due for ``waiting_ms``.
+        - ``aged``: the first ready message has been due for ``waiting_ms``. One that was moved or put back there since
+          the sample before, of ``last_ms``, may have been due for long before that.
         """
         stalled_ms, aged_ms = limits.stalled_ms, limits.aged_ms
         is_stalled, is_aged = idle_ms >= stalled_ms, waiting_ms >= aged_ms
@@ -335,12 +337,13 @@ class Troubles:
         is_leaking, is_growing = unreturned_ms > 0 and unreturned_ms >= leaking_ms, growth.share >= 1
         grew_ms = at_ms - limits.growing_ms if growth.since_ms is None else growth.since_ms
         grew_until_ms = at_ms if growth.until_ms is None else growth.until_ms
+        aged_from_ms, is_young = max(last_ms, at_ms - waiting_ms + aged_ms), waiting_ms < _AGED_CLEAR_SHARE * aged_ms
         for verdict, is_on, began_ms, over_ms, is_clear in (
             (Verdict.STALLED, is_stalled, at_ms - idle_ms, at_ms, idle_ms < _CLEAR_SHARE * stalled_ms),
             (Verdict.LEAKING, is_leaking, at_ms - unreturned_ms, at_ms, unreturned_ms < _CLEAR_SHARE * leaking_ms),
             (Verdict.GROWING, is_growing, grew_ms, grew_until_ms, growth.share < _CLEAR_SHARE),
             (Verdict.POISONED, poison > 0, at_ms, at_ms, not poison),
-            (Verdict.AGED, is_aged, at_ms - waiting_ms + aged_ms, at_ms, waiting_ms < _AGED_CLEAR_SHARE * aged_ms),
+            (Verdict.AGED, is_aged, aged_from_ms, at_ms, is_young),
         ):
             if is_on:
                 self._hold(verdict, began_ms, at_ms, growth.since_depth if verdict is Verdict.GROWING else None)
