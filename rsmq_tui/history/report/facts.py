@@ -127,13 +127,11 @@ class Section:
 
 
 class Fullest(NamedTuple):
-    """The highest total depth: its bounds, because roll-ups have the maximum only for each queue, and its likely time.
+    """The highest total depth: its bounds, because roll-ups have the maximum only for each queue, and their times."""
 
-    The time is known if the bounds are equal.
-    """
-
-    at_ms: int
+    least_ms: int
     least: float
+    most_ms: int
     most: float
 
 
@@ -634,8 +632,7 @@ def _fullest(
 ) -> Fullest | None:
     """Return the highest total depth: at least the sum of the means, and at least that of any single queue.
 
-    At most it is the sum of the maxima, which queues need not have had at the same moment. Its time is where that sum
-    is greatest: the sum of the means hides bursts.
+    At most it is the sum of the maxima, which queues need not have had at the same moment.
     """
     peaks = [
         (one.peak_ms, float(one.peak_depth))
@@ -648,8 +645,8 @@ def _fullest(
     at_ms, least = max((*inside, *peaks), key=lambda found: found[1])
     # If the sum is unknown because a place was not polled, that of the others may be greater.
     if highest.peak is None or highest.peak[1] <= least:
-        return Fullest(at_ms, least, least)
-    return Fullest(highest.peak[0], least, highest.peak[1])
+        return Fullest(at_ms, least, at_ms, least)
+    return Fullest(at_ms, least, *highest.peak)
 
 
 def _section(

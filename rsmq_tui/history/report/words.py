@@ -385,8 +385,9 @@ def most(report: Report, line: Line, section: Section | None = None) -> str:
     if line.metric == "depth":
         if section is not None:
             return count(section.depth_max)
-        bounds = [] if report.fullest is None else list(dict.fromkeys(map(count, report.fullest[1:])))
-        return " to ".join(bounds) or UNKNOWN
+        if report.fullest is None:
+            return UNKNOWN
+        return " to ".join(dict.fromkeys(map(count, (report.fullest.least, report.fullest.most))))
     highest = metric_value(line.metric, None if line.peak is None else line.peak[1])
     return f"{highest} over {_short(line.step_ms)}" if line.metric.endswith("_s") and line.peak else highest
 
@@ -407,12 +408,14 @@ def fullest(report: Report) -> str:
     """Return when the total depth was highest; empty if nothing is known."""
     if report.fullest is None:
         return ""
-    at_ms, *bounds = report.fullest
     who = "queue's" if len(report.queues) == 1 else "total"
-    least, most = map(compact, bounds)
+    least_at, most_at = minute(report.fullest.least_ms), minute(report.fullest.most_ms)
+    least, most = compact(report.fullest.least), compact(report.fullest.most)
     if least == most:
-        return f"The {who} depth peaked at {minute(at_ms)}: about {least} messages."
-    return f"The {who} depth reached between {least} and {most} messages, probably at {minute(at_ms)}."
+        return f"The {who} depth peaked at {least_at}: about {least} messages."
+    if least_at == most_at:
+        return f"The {who} depth reached between {least} and {most} messages at {least_at}."
+    return f"The {who} depth reached {least} messages at {least_at}; it may have reached {most} at {most_at}."
 
 
 def poisoned(report: Report) -> str:
