@@ -340,7 +340,7 @@ def line_chart(
     Times are epoch milliseconds, labelled in ``zone``, None for that of the system. The y axis begins at zero, where
     negative values are drawn too, and has ``unit`` above it. Unknown values and missing samples are gaps. The first
     series lies on top. A series that shares its colour with an earlier one, or has none, is drawn with a mark of its
-    own. At the times `marked_ms`, a dotted line lies behind them. Below 24 x 5 all lines are blank.
+    own. At the times ``marked_ms``, a dotted line lies behind them. Below 24 x 5 all lines are blank.
     """
     if width < 1 or height < 1:
         return Text()

@@ -351,7 +351,7 @@ def event_of_change(change: AuditedChange, run_id: str | None = None) -> Event:
     undoes = (
         f"; undoes {'a part of ' if change.part else ''}change {change.undoes}" if change.undoes is not None else ""
     )
-    words = f"change {change.change}, {change.deed}, by {change.who}{undoes}"
+    words = f"change {change.change}, {change.summary}, by {change.who}{undoes}"
     details = {
         "change": change.change,
         "action": change.action,

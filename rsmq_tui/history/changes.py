@@ -66,12 +66,14 @@ def counted_of(
     analysis: Analysis, changes: Iterable[AuditedChange], refs: Collection[QueueRef]
 ) -> tuple[CountedChange, ...]:
     """Return the figures of these queues that contain changes, for the greatest changes, in the order of time."""
+    named: dict[tuple[str, ...], list[QueueRef]] = {}
+    for ref in refs:
+        named.setdefault(ref[1:], []).append(ref)
     found = [
         (change, ref, metric, number)
         for change in changes
         for counts in change.counts
-        for ref in refs
-        if ref[1:] == (change.server, counts.queue.ns, counts.queue.queue)
+        for ref in named.get((change.server, counts.queue.ns, counts.queue.queue), ())
         for metric, number in (("arrivals", counts.arrivals), ("deletes", counts.deletes))
         # What the undo of a sent message takes from the arrivals may be more than those of producers.
         if number > 0 or (number < 0 and metric == "deletes")

@@ -8,7 +8,7 @@ counted.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -26,7 +26,11 @@ _CHANGES_MAX = 50_000
 _NUMBER_MAX = 1 << 53
 _NAME_MAX = 200
 
-UNDOS = frozenset(("undo", "redo"))
+ON_REQUEST = "stopped on request"
+"""How a change ended that its user stopped."""
+
+# How a change ended whose batches all have an outcome. Earlier versions called one that was stopped cancelled.
+_BETWEEN_BATCHES = frozenset(("done", ON_REQUEST, "cancelled"))
 # What an action counts, if it is not messages; and those that take messages out of their queue.
 _OF_QUEUES = frozenset(("create", "set", "fix"))
 _OF_QUEUE_AND_MESSAGES = "delete-queue"
@@ -106,7 +110,7 @@ class AuditedChange:
     @property
     def is_certain(self) -> bool:
         """True if it ended between two batches: otherwise, some of ``done`` may be the work of another client."""
-        return self.ended in {"done", "cancelled"}
+        return self.ended in _BETWEEN_BATCHES
 
     @property
     def amount(self) -> str:
@@ -122,7 +126,7 @@ class AuditedChange:
         return f"{count(self.done)} of {plural(self.planned, what)}"
 
     @property
-    def deed(self) -> str:
+    def summary(self) -> str:
         """What was done to how many messages, printable: ``move: moved 3 of 4 messages to dead, 1 skipped``."""
         to = "" if self.target is None else f" to {printable(self.target, _NAME_MAX)}"
         parts = (self.skipped, "skipped"), (self.failed, "failed")
@@ -133,7 +137,7 @@ class AuditedChange:
     def in_words(self, moment: Callable[[int], str]) -> str:
         """Return what was done, whether it ended early, and of an undo, of which change; ``moment`` formats a time."""
         of = "" if self.origin is None else f" (of the change of {moment(self.origin.at_ms)})"
-        return f"{self.deed}{'' if self.is_complete else ', ended early'}{of}"
+        return f"{self.summary}{'' if self.is_complete else ', ended early'}{of}"
 
     @property
     def counts(self) -> tuple[ChangeCounts, ...]:
@@ -182,6 +186,15 @@ def queues_of(ns: str, queue: str, target: str | None) -> tuple[Reference, ...]:
         return (own,)
     to = read_reference(target, ns) or own._replace(queue=target)
     return (own,) if to == own else (own, to)
+
+
+def by_subject(changes: Iterable[AuditedChange]) -> Mapping[tuple[str, ...], Sequence[AuditedChange]]:
+    """Return the changes of each queue, namespace and server, by the first three, two and one of its names."""
+    found: dict[tuple[str, ...], list[AuditedChange]] = {}
+    for change in changes:
+        for subject in {subject[:names] for subject in change.subjects for names in (1, 2, 3)}:
+            found.setdefault(subject, []).append(change)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,19 +325,18 @@ def _is_number(value: object) -> TypeGuard[int]:
 def _linked(changes: Iterable[AuditedChange]) -> list[AuditedChange]:
     """Return the changes in the order of time, each with what became of it, and undos with what they undo."""
     ordered = sorted(changes, key=lambda one: (one.at_ms, one.change))
-    numbered: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    # The last change with each number, of each user and host.
+    latest: dict[tuple[str, int, str | None, str | None], int] = {}
     undoes: dict[int, int] = {}
     for index, change in enumerate(ordered):
+        # Each journal counts from 1: that of the same host is meant, or else that of the same user.
+        owners = (change.host, change.who), (change.host, None), (None, change.who)
         if change.undoes is not None and change.undoes < change.change:
-            # Each journal counts from 1: that of the same user or host is meant.
-            same = [
-                (one.host == change.host, one.who == change.who, earlier)
-                for earlier in numbered[change.server, change.undoes]
-                if (one := ordered[earlier]).host == change.host or one.who == change.who
-            ]
-            if same:
-                undoes[index] = max(same)[-1]
-        numbered[change.server, change.change].append(index)
+            earlier = (latest.get((change.server, change.undoes, *owner)) for owner in owners)
+            undone_one = next((one for one in earlier if one is not None), None)
+            if undone_one is not None:
+                undoes[index] = undone_one
+        latest.update(dict.fromkeys(((change.server, change.change, *owner) for owner in owners), index))
     undone: Counter[int] = Counter()
     undone_ms: dict[int, int] = {}
     # As the journal does: what a later change has undone of an undo is not undone by it.

@@ -282,10 +282,6 @@ class Tally:
                 self.failed[_FAILED[known]] += count
 
 
-# Why a change ended early that the user stopped.
-ON_REQUEST = "stopped on request"
-
-
 @dataclass(frozen=True, slots=True)
 class ChangeReport:
     """The result of a change.

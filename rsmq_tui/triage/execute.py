@@ -8,12 +8,13 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
+from rsmq_tui.monitor.changes import ON_REQUEST
 from rsmq_tui.protocol import REPLY_ERRORS, SERVER_ERRORS, RsmqError
 from rsmq_tui.protocol.editing import Batch, EditExecutor, VoidedError, editor_of
 from rsmq_tui.protocol.keys import another_id
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, FieldBatch, MessageBatch
-from rsmq_tui.triage.change import NOT_CARRIED_OUT, ON_REQUEST, Change, ChangeReport, Entry, State, Step, Tally
+from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, ChangeReport, Entry, State, Step, Tally
 from rsmq_tui.triage.errors import EXPECTED, TriageError, explain, explained, no_queue
 from rsmq_tui.triage.journal.audit_log import AuditLog
 from rsmq_tui.triage.journal.database import JournalError, JournalGoneError

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rsmq_tui.files import whole_file
+from rsmq_tui.monitor.changes import ON_REQUEST
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
-from rsmq_tui.triage.change import ON_REQUEST, ChangeReport, Tally
+from rsmq_tui.triage.change import ChangeReport, Tally
 from rsmq_tui.triage.errors import TriageError, explained
 from rsmq_tui.triage.execute import RunningChange
 from rsmq_tui.triage.export import Exported

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.monitor import changes
-from rsmq_tui.monitor.changes import AuditedChange, read_changes, read_line
+from rsmq_tui.monitor.changes import ON_REQUEST, AuditedChange, _linked, by_subject, read_changes, read_line
 
 
 def change(number: int = 1, **fields: Any) -> AuditedChange:
@@ -48,13 +48,13 @@ def test_a_line_of_an_earlier_version_says_less(path: Path) -> None:
     for name in ("past", "part", "lasted_ms"):
         del known[name]
     (found,) = read_changes([log(path, json.dumps(known))]).changes
-    assert (found.lasted_ms, found.deed) == (None, "delete: 10 of 12 messages, 2 skipped")
+    assert (found.lasted_ms, found.summary) == (None, "delete: 10 of 12 messages, 2 skipped")
 
 
 def test_a_line_of_a_later_version_may_say_more(path: Path) -> None:
     later = json.dumps({**json.loads(change(action="shuffle", past="").line), "colour": [1, 2]})
     (found,) = read_changes([log(path, later)]).changes
-    assert (found.deed, found.counts) == ("shuffle: 10 of 10 messages", ())
+    assert (found.summary, found.counts) == ("shuffle: 10 of 10 messages", ())
 
 
 WRONG: list[str | bytes] = [
@@ -117,6 +117,14 @@ def test_the_last_line_of_a_change_has_its_result(path: Path) -> None:
     assert (found.done, found.is_complete) == (7, False)
 
 
+def test_what_was_done_is_certain_if_a_change_ended_between_two_batches() -> None:
+    # Earlier versions called a change that was stopped cancelled.
+    for ended in ("done", ON_REQUEST, "cancelled"):
+        assert change(ended=ended).is_certain
+    for ended in ("interrupted", "settled", "connection lost"):
+        assert not change(ended=ended).is_certain
+
+
 def test_logs_of_a_team_are_one(tmp_path: Path) -> None:
     ada = [change(1), undo(2, 1)]
     grace = [change(1, who="grace", host="desk", at_ms=1_500), change(2, who="grace", host="desk", at_ms=5_000)]
@@ -140,7 +148,49 @@ def test_an_undo_undoes_the_last_change_of_its_number(path: Path) -> None:
 @pytest.mark.parametrize("undoes", [5, 6, 99])
 def test_an_undo_of_what_is_not_in_the_log_says_what_it_knows(path: Path, undoes: int) -> None:
     (found,) = read_changes([log(path, undo(5, undoes))]).changes
-    assert (found.origin, found.is_undo, found.deed, found.counts) == (None, False, "undo: put back 10 of 10", ())
+    assert (found.origin, found.is_undo, found.summary, found.counts) == (None, False, "undo: put back 10 of 10", ())
+
+
+def test_an_undo_is_that_of_the_same_host_or_else_of_the_same_user(path: Path) -> None:
+    known = [
+        change(1, at_ms=1_000), change(1, at_ms=2_000, who="grace"), change(1, at_ms=3_000, host="desk"),
+        change(1, at_ms=4_000, host="desk", who="grace"),
+    ]  # fmt: skip
+    for undoing, at_ms in (
+        ({}, 1_000),
+        ({"who": "alan"}, 2_000),
+        ({"host": "other"}, 3_000),
+        ({"host": "other", "who": "grace"}, 4_000),
+        ({"server": "other"}, None),
+        ({"host": "other", "who": "alan"}, None),
+    ):
+        found = read_changes([log(path, *known, undo(2, 1, at_ms=9_000, **undoing))]).changes[-1]
+        assert (None if found.origin is None else found.origin.at_ms) == at_ms, undoing
+
+
+def test_many_changes_of_one_number_do_not_take_long(path: Path) -> None:
+    class Counted(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    made = [change(1, at_ms=number, who=Counted("ada"), host=Counted("laptop")) for number in range(2_000)]
+    undone = [undo(2, 1, at_ms=number, who=Counted("ada"), host=Counted("laptop")) for number in range(2_000)]
+    assert all(one.origin is not None for one in _linked([*made, *undone]) if one.undoes is not None)
+    assert Counted.compared < 100 * len(made)
+
+
+def test_changes_are_found_by_queue_namespace_and_server() -> None:
+    moved, listed = change(1, action="move", target="list:done"), change(2, ns="jobs", server="other")
+    assert by_subject([moved, listed]) == {
+        ("db:6379/0",): [moved], ("db:6379/0", "rsmq"): [moved], ("db:6379/0", "rsmq", "orders"): [moved],
+        ("db:6379/0", "(lists)"): [moved], ("db:6379/0", "(lists)", "done"): [moved],
+        ("other",): [listed], ("other", "jobs"): [listed], ("other", "jobs", "orders"): [listed],
+    }  # fmt: skip
 
 
 def test_only_what_is_wanted_is_kept(path: Path) -> None:

@@ -65,7 +65,7 @@ async def test_a_change_says_how_it_shows_in_the_counters(
         assert {queue: seen.get(queue) for queue in there} == there, one.action
         if name not in UNTOLD:
             assert there == seen, one.action
-    assert (undo.is_undo, undo.origin, undo.deed.split(": ")[0]) == (True, change, "undo")
+    assert (undo.is_undo, undo.origin, undo.summary.split(": ")[0]) == (True, change, "undo")
     assert change.undone == change.done == undo.done
 
 
@@ -79,7 +79,7 @@ async def test_a_change_counts_messages_or_queues_as_its_action_does(
     (change,) = logged(folder)
     assert action_named(change.action) is type(action)
     assert ("queue" in change.amount) is (isinstance(action, QueueAction) or action.counts_queue)
-    assert f": {action.past} {change.amount}" in change.deed
+    assert f": {action.past} {change.amount}" in change.summary
     assert change.is_complete
     assert change.lasted_ms is not None
 

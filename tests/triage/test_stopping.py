@@ -5,9 +5,11 @@ import tracemalloc
 import pytest
 from redis import Redis
 
+from rsmq_tui.files import AUDIT_LOG
+from rsmq_tui.monitor.changes import ON_REQUEST, read_changes
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
-from rsmq_tui.triage.change import ON_REQUEST, ChangeReport
+from rsmq_tui.triage.change import ChangeReport
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
@@ -107,7 +109,7 @@ async def test_an_undo_that_is_cancelled_can_be_undone_and_begun_again(
     assert everything(client) == before
 
 
-async def test_a_line_tells_that_it_was_cancelled(triage: ChangeService, many: None) -> None:
+async def test_a_line_of_the_audit_log_says_that_it_was_stopped(triage: ChangeService, many: None) -> None:
     run = triage.run(await triage.preview(Delete(queue="a")))
     async for _ in run:
         run.stop()
@@ -115,6 +117,8 @@ async def test_a_line_tells_that_it_was_cancelled(triage: ChangeService, many: N
     (line,) = audit_lines(triage.folder)
     assert run.report is not None
     assert (line["ended"], line["planned"], line["done"]) == (ON_REQUEST, MESSAGES, run.report.tally.done)
+    (change,) = read_changes([triage.folder / AUDIT_LOG]).changes
+    assert (change.is_complete, change.is_certain) == (False, True)
 
 
 @pytest.mark.parametrize("size", [10, 1_000, 60_000])

@@ -6,8 +6,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from rsmq_tui.monitor import Filter, MessageState
+from rsmq_tui.monitor.changes import ON_REQUEST
 from rsmq_tui.triage.actions import Action, MessageAction, Undo
-from rsmq_tui.triage.change import ON_REQUEST, Change, ChangeReport, State, Tally
+from rsmq_tui.triage.change import Change, ChangeReport, State, Tally
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.export import Exported
 from rsmq_tui.triage.scope import SAME_MESSAGE, Preview, ScanProgress, Scope, Selection

@@ -1,6 +1,6 @@
 """What was changed with rsmq-tui, on the history screen and in a replay: in lists, in charts, and beside incidents."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,16 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.charts.drawing import MARKED
+from rsmq_tui.history.analysis.values import DOWN, OPEN, Incident
 from rsmq_tui.history.moments import MINUTE_MS
+from rsmq_tui.monitor.changes import AuditedChange, by_subject
 from rsmq_tui.tui.dashboard import Dashboard
-from rsmq_tui.tui.history.pages import CHANGE_COLUMNS
+from rsmq_tui.tui.history.loading import Lists
+from rsmq_tui.tui.history.pages import CHANGE_COLUMNS, PAGES, HistoryContext, change_rows, changes_at, detail_lines
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.history.analysis.made import scripted
+from tests.history.analysis.queues import PROD
 from tests.history.replayed import NOON_MS, PLACE
 from tests.history.report.test_changes import MOVE, PURGE, SENT, UNDO
 from tests.history.report.test_html import EVIL
@@ -140,6 +144,46 @@ async def test_hostile_logs_are_shown_as_harmless_text(past: Callable[..., Any],
             assert "\x1b" not in shown
             assert "\u202e" not in shown
             await press(pilot, "j", "enter")
+
+
+def incident(queue: str | None, *, ended: str = "over", verdict: str = "growing", head: str | None = None) -> Incident:
+    times = PURGE.at_ms - 60_000, PURGE.at_ms + 60_000, ended, None
+    return Incident(PROD, queue, str(queue), verdict, (verdict,), *times, None, None, 1, "", head)
+
+
+def lists_of(incidents: Sequence[Incident], *changes: AuditedChange) -> Lists:
+    return Lists(incidents=tuple(incidents), changes=changes, changed=by_subject(changes))
+
+
+def test_a_head_has_the_changes_of_its_queues_and_an_outage_those_of_its_server() -> None:
+    head = incident(None)
+    incidents = [head, *(incident(queue, head=head.id) for queue in ("orders", "emails")), incident("other")]
+    moved = replace(PURGE, action="move", target="emails")
+    other, later = replace(PURGE, change=8, queue="other"), replace(PURGE, change=9, at_ms=PURGE.at_ms + 60_001)
+    lists = lists_of(incidents, moved, other, later, replace(PURGE, change=10, server="elsewhere"))
+    assert [changes_at(one, one.ref, lists) for one in incidents] == [[moved], [moved], [moved], [other]]
+    assert changes_at(incident(None, verdict=DOWN), None, lists) == [moved, other]
+    assert changes_at(None, incidents[1].ref, lists) == [moved, later]
+    assert changes_at(None, None, lists) == []
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"), [("over", "over 1m 0s later"), (OPEN, "not over"), ("unknown", "its end is not known")]
+)
+def test_whether_the_incident_of_a_change_ended_is_said_as_far_as_it_is_known(ended: str, words: str) -> None:
+    (row,) = change_rows(lists_of([incident("orders", ended=ended)], PURGE))
+    (column,) = (column for column in CHANGE_COLUMNS if column.id == "incident")
+    assert column.cell(row, HistoryContext())[0] == f"▲ growing, {words}"
+
+
+def test_of_many_changes_of_a_queue_the_pane_has_the_last_ones() -> None:
+    made = [replace(PURGE, change=number, at_ms=PURGE.at_ms + number) for number in range(1, 1_001)]
+    lists = lists_of([], *made)
+    page = next(page for page in PAGES if page.id == "queues")
+    shown = ["".join(text for text, _ in line) for line in
+             detail_lines(page, None, incident("orders").ref, lists, HistoryContext(), 200)]  # fmt: skip
+    assert sum("purge: deleted" in line for line in shown) == 20
+    assert shown[-1] == "and 980 before these"
 
 
 def test_no_column_shows_what_selected_messages() -> None:

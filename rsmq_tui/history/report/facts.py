@@ -46,7 +46,7 @@ from rsmq_tui.history.report.slo import (
     sums_by_queue,
 )
 from rsmq_tui.monitor import Thresholds
-from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges
+from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, by_subject
 from rsmq_tui.monitor.slo import AGE as AGE_P99
 from rsmq_tui.monitor.slo import Objective
 from rsmq_tui.monitor.text import count, plural, printable
@@ -143,8 +143,8 @@ class Report:
     ``others`` is the number of further queues in trouble; ``is_chosen`` says whether queues were chosen. ``labels`` are
     what names of queues need to be unique: nothing, a server, a namespace or both. Without inventories, ``poison`` is
     unknown. ``bounds`` are those of outages, by their times, if they are known. ``times`` are when there was trouble in
-    each incident, by its id. ``changes`` are those made with this program, ``during`` has the incidents in which they
-    began, and ``counted`` the figures that contain them.
+    each incident, by its id. ``changes`` are those made with this program; ``changed`` has those of each queue,
+    ``during`` the incidents in which they began, and ``counted`` the figures that contain them.
     """
 
     title: str | None
@@ -181,6 +181,7 @@ class Report:
     forecasts: tuple[Forecast, ...]
     anomalies: tuple[Anomaly, ...]
     changes: tuple[AuditedChange, ...]
+    changed: Mapping[tuple[str, ...], Sequence[AuditedChange]]
     during: Mapping[AuditedChange, Incident]
     counted: tuple[CountedChange, ...]
 
@@ -205,9 +206,9 @@ class Report:
         share = "all" if number == every > 1 else f"{count(number)} of"
         return f"{share} {of_every} of {server_name(incident.place)}"
 
-    def changes_to(self, ref: QueueRef) -> list[AuditedChange]:
+    def changes_to(self, ref: QueueRef) -> Sequence[AuditedChange]:
         """Return the changes that concern a queue."""
-        return [one for one in self.changes if ref[1:] in one.subjects]
+        return self.changed.get(ref[1:], ())
 
     def queue_of(self, change: AuditedChange) -> QueueRef:
         """Return the queue of a change, at the first place that was recorded with its server and namespace."""
@@ -348,6 +349,7 @@ def gather(
             one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
         ),
         changes=changes,
+        changed=by_subject(changes),
         during=incidents_at(changes, incidents),
         counted=counted_of(analysis, changes, refs),
     )

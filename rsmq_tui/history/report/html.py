@@ -35,7 +35,7 @@ _ROW, _HEAD = 19, 22
 # Of a timeline: the names before the bars, the words behind them, and the width of a letter of a name.
 _NAMES, _WORDS, _LETTER = 236, 124, 7.3
 # Changes that are closer than this are drawn as one, whose title has the first of them.
-_APART, _TOLD_MAX = 4, 5
+_APART, _NAMED_MAX = 4, 5
 # A bar that is at least this wide has its letter in it.
 _LETTERED = 11
 
@@ -263,12 +263,12 @@ def _spread(changes: Iterable[Moment], frame: _Frame) -> list[tuple[float, str]]
         if not places or x - places[-1][0] >= _APART:
             places.append((x, []))
         places[-1][1].append(change.words)
-    return [(x, "\n".join(_first(told))) for x, told in places]
+    return [(x, "\n".join(_first(each))) for x, each in places]
 
 
-def _first(told: Sequence[str]) -> list[str]:
-    more = len(told) - _TOLD_MAX
-    return [*told[:_TOLD_MAX], *([plural(more, "more change")] if more > 0 else [])]
+def _first(changes: Sequence[str]) -> list[str]:
+    more = len(changes) - _NAMED_MAX
+    return [*changes[:_NAMED_MAX], *([plural(more, "more change")] if more > 0 else [])]
 
 
 def _is_long(row: Row) -> bool:
@@ -426,7 +426,7 @@ class _Page:
         """Return the changes of a queue, or of all."""
         report = self._report
         found = report.changes if ref is None else report.changes_to(ref)
-        return [Moment(one.at_ms, f"{date_clock(one.at_ms)} {words.deed(report, one)}") for one in found]
+        return [Moment(one.at_ms, f"{date_clock(one.at_ms)} {words.done_words(report, one)}") for one in found]
 
     def _marks(self, incidents: Iterable[Incident]) -> list[Mark]:
         report = self._report

@@ -103,8 +103,8 @@ def changes(report: Report) -> Overview | None:
     rows = [
         (
             words.when(report, one.at_ms), report.name(report.queue_of(one)) if one.queue else UNKNOWN,
-            words.deed(report, one), printable(one.who, 60), words.undone_words(report, one),
-            words.then_words(report, one),
+            words.done_words(report, one), printable(one.who, 60), words.undone_words(report, one),
+            words.incident_words(report, one),
         )
         for one in report.changes
     ]  # fmt: skip

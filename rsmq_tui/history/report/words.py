@@ -231,7 +231,7 @@ def _restart_sentence(restart: Restart) -> str:
     return f"{was} {plural(restart.queues, 'queue')} {were} lost, with {messages} at the last poll before it."
 
 
-def deed(report: Report, change: AuditedChange) -> str:
+def done_words(report: Report, change: AuditedChange) -> str:
     """Return what a change did."""
     return change.in_words(lambda at_ms: when(report, at_ms))
 
@@ -244,7 +244,7 @@ def undone_words(report: Report, change: AuditedChange) -> str:
     return f"{part}at {when(report, change.undone_ms)}"
 
 
-def then_words(report: Report, change: AuditedChange) -> str:
+def incident_words(report: Report, change: AuditedChange) -> str:
     """Return in which incident a change was made, and how long after it that was over; empty if in none."""
     incident = report.during.get(change)
     if incident is None:
@@ -265,7 +265,7 @@ def _changes_during(report: Report, incident: Incident) -> str:
     if not changes:
         return ""
     named = [
-        f"at {date_clock(one.at_ms)} in {NAME}{report.name(report.queue_of(one))}{END}, {deed(report, one)}"
+        f"at {date_clock(one.at_ms)} in {NAME}{report.name(report.queue_of(one))}{END}, {done_words(report, one)}"
         for one in changes[:_NAMED_MAX]
     ]
     more = f"; and {count(len(changes) - len(named))} more" if len(changes) > len(named) else ""

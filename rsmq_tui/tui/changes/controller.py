@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.worker import Worker
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.changes import ON_REQUEST
 from rsmq_tui.monitor.text import compact, count, plural, printable, printable_ns
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.keys import Keymap, keymap_of
@@ -86,7 +87,6 @@ class ChangeStatus:
 def end_of(report: "ChangeReport", keymap: Keymap) -> ChangeStatus:
     """Return the outcome of a change."""
     from rsmq_tui.triage.actions import Undo, action_named  # noqa: PLC0415 - only a change needs it
-    from rsmq_tui.triage.change import ON_REQUEST  # noqa: PLC0415
 
     action = action_named(report.name)
     may_undo = report.undoable and action is not Undo

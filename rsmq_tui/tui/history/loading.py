@@ -1,8 +1,8 @@
 """Loads an analysis and a time range in a thread."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,7 +23,7 @@ from rsmq_tui.history.analysis.values import (
 )
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, logs_version, read_changes
+from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, by_subject, logs_version, read_changes
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:
@@ -131,7 +131,10 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """The rows of the pages for a range, of all queues; ``counted`` are the figures that contain ``changes``."""
+    """The rows of the pages for a range, of all queues.
+
+    ``changed`` has the ``changes`` of each queue and server, and ``counted`` are the figures that contain them.
+    """
 
     span: TimeRange | None = None
     queues: tuple[QueueFacts, ...] = ()
@@ -142,6 +145,7 @@ class Lists:
     forecasts: tuple[Forecast, ...] = ()
     anomalies: tuple[Anomaly, ...] = ()
     changes: tuple[AuditedChange, ...] = ()
+    changed: Mapping[tuple[str, ...], Sequence[AuditedChange]] = field(default_factory=dict)
     counted: "tuple[CountedChange, ...]" = ()
 
 
@@ -269,6 +273,7 @@ class Loader:
             forecasts=self._part("the forecasts", analysis.forecasts, none),
             anomalies=self._part("the unusual hours", lambda: analysis.anomalies(span), none),
             changes=changes,
+            changed=by_subject(changes),
             counted=self._part("what changes count for", lambda: counted_of(analysis, changes, refs), none),
         )
 

@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from rich.cells import cell_len
@@ -290,7 +291,8 @@ def _incident_of_change(row: ChangeRow, _: HistoryContext) -> Piece:
     if row.incident is None:
         return "", ""
     worst, after_ms = row.incident.worst, row.incident.end_ms - row.change.at_ms
-    after = f"over {duration(after_ms)} later" if row.incident.ended == "over" else "not over"
+    ends = {"over": f"over {duration(after_ms)} later", OPEN: "not over"}
+    after = ends.get(row.incident.ended, "its end is not known")
     return f"{trouble_words(worst)}, {after}", trouble_token(worst)
 
 
@@ -300,7 +302,7 @@ CHANGE_COLUMNS: tuple[Column[ChangeRow, HistoryContext], ...] = (
     Column("by", "BY", 8, lambda row, _: (row.change.who, ""), drop=3, most=16),
     Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, most=18),
     Column("incident", "INCIDENT", 16, _incident_of_change, drop=4, grow=True, most=32),
-    Column("what", "WHAT", 30, lambda row, _: (row.change.deed, ""), grow=True),
+    Column("what", "WHAT", 30, lambda row, _: (row.change.summary, ""), grow=True),
 )
 
 
@@ -660,10 +662,12 @@ def _label(day: int, is_week: bool) -> str:
 
 _TITLE_WIDTH = 11
 _TEXT_MAX = 1_000
+# Wrapping the text of thousands of changes would take seconds.
+_CHANGES_SHOWN = 20
 
 
 class PastPane(Pane[None]):
-    """Shows the charts; beside or below the table also each value of the row, and the incidents of its queue."""
+    """Shows the charts; beside or below the table also the values of the row, and its changes and incidents."""
 
     def __init__(self, charts: PastCharts) -> None:
         super().__init__()
@@ -679,7 +683,7 @@ class PastPane(Pane[None]):
             yield self._details
 
     def show(self, page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext) -> None:
-        """Show a row of a page, None if there is none, and the incidents of a queue."""
+        """Show a row of a page, None if there is none, and the changes and incidents of a queue."""
         self._shown = page, row, ref, lists, context
         self._show_lines()
 
@@ -693,7 +697,7 @@ class PastPane(Pane[None]):
 def detail_lines(
     page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext, width: int
 ) -> list[Sequence[Piece]]:
-    """Return each value of a row, None if there is none, its text in full, and the incidents of a queue."""
+    """Return each value of a row, None if there is none, its text in full, and changes and incidents."""
     lines: list[Sequence[Piece]] = []
     if row is not None:
         for column in page.columns:
@@ -707,12 +711,14 @@ def detail_lines(
     if changes := changes_at(row, ref, lists):
         lines += [[]] if lines else []
         lines.append([("CHANGES made with rsmq-tui", "head")])
-    for change in reversed(changes):
+    for change in reversed(changes[-_CHANGES_SHOWN:]):
         undone = "" if change.undone_ms is None else f", {count(change.undone)} undone {moment(change.undone_ms)}"
         told = f"{change.in_words(_second)}, by {printable(change.who, 40)}{undone}"
         when = f"{_second(change.at_ms)} "
         for number, line in enumerate(textwrap.wrap(told, max(20, width - len(when)))):
             lines.append([(" " * len(when) if number else when, "muted"), (line, "")])
+    if len(changes) > _CHANGES_SHOWN:
+        lines.append([(f"and {count(len(changes) - _CHANGES_SHOWN)} before these", "muted")])
     incidents = [one for one in lists.incidents if ref is not None and one.ref == ref]
     if ref is not None and incidents:
         lines += [[]] if lines else []
@@ -725,10 +731,19 @@ def detail_lines(
 
 
 def changes_at(row: Any, ref: QueueRef | None, lists: Lists) -> list[AuditedChange]:
-    """Return the changes of the queue of a row, or of the server of an incident; of an incident, those during it."""
+    """Return the changes of the queue of a row; of an incident or an episode, those that were made during it.
+
+    Those of a head are of the queues for which it stands, those of an outage of any queue of its server.
+    """
     is_span = isinstance(row, Episode | Incident)
+    subjects: set[tuple[str, ...]] = set()
     if ref is not None:
-        found = [one for one in lists.changes if ref[1:] in one.subjects]
-    else:
-        found = [one for one in lists.changes if is_span and one.server == row.place.server]
-    return [one for one in found if not is_span or row.start_ms <= one.at_ms <= row.end_ms]
+        subjects = {ref[1:]}
+    elif isinstance(row, Incident) and not row.is_outage:
+        subjects = {one.ref[1:] for one in lists.incidents if one.head_id == row.id and one.ref is not None}
+    elif is_span:
+        subjects = {(row.place.server,)}
+    # Several of these queues may be of one change.
+    found = dict.fromkeys(chain.from_iterable(lists.changed.get(subject, ()) for subject in subjects))
+    during = (one for one in found if not is_span or row.start_ms <= one.at_ms <= row.end_ms)
+    return sorted(during, key=lambda one: (one.at_ms, one.change))

@@ -14,7 +14,7 @@ from rsmq_tui.history.replay.polls import Timeline
 from rsmq_tui.history.replay.replay import labels_of
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, read_changes
+from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, by_subject, read_changes
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.tui.servers import WatchedServer
 
@@ -49,12 +49,7 @@ class ReplaySession:
         self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
         self.audited = audited
-        self._changed_ms: dict[tuple[str, ...], list[int]] = {}
-        for change in audited.changes:
-            for subject in change.subjects:
-                self._changed_ms.setdefault(subject, []).append(change.at_ms)
-            for place in {subject[:2] for subject in change.subjects}:
-                self._changed_ms.setdefault(place, []).append(change.at_ms)
+        self._changed = by_subject(audited.changes)
         self.marked: MarkedTime | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
@@ -111,7 +106,7 @@ class ReplaySession:
         """Return when a queue of a snapshot, or any of its queues, was changed with this program."""
         name = () if queue is None else (queue,)
         places = ((part.server, part.ns, *name) for part in snapshot.parts or (snapshot,))
-        return [at_ms for place in places for at_ms in self._changed_ms.get(place, ())]
+        return [change.at_ms for place in places for change in self._changed.get(place, ())]
 
     @property
     def problems(self) -> list[str]:

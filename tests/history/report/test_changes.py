@@ -15,7 +15,7 @@ from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.words import END, NAME, counted
-from rsmq_tui.monitor.changes import AuditedChange, read_changes
+from rsmq_tui.monitor.changes import ON_REQUEST, AuditedChange, read_changes
 from tests.history.analysis.made import scripted
 from tests.history.analysis.queues import EMAILS, END_MS, GAP, PROD, START_MS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
@@ -31,7 +31,7 @@ PURGE = change(
 )  # fmt: skip
 UNDO = undo(8, 7, server=PROD.server, at_ms=GREW_MS + 35 * MINUTE_MS, planned=200, done=150, skipped=50)
 MOVE = replace(PURGE, change=9, at_ms=GREW_MS + 2 * HOUR_MS, action="move", past="moved", target="emails", done=20,
-               ended="cancelled")  # fmt: skip
+               ended=ON_REQUEST)  # fmt: skip
 SENT = replace(PURGE, change=10, at_ms=GREW_MS + 9 * HOUR_MS, action="send", past="sent", queue="emails", planned=3,
                done=3)  # fmt: skip
 
