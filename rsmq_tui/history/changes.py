@@ -42,7 +42,7 @@ class CountedChange(NamedTuple):
             missing = f"Up to {plural(-self.number, 'delete')} of consumers of {queue} from {minutes} are not counted"
             return f"{missing}, because of {change}: it put messages there."
         figure = f"Of the {count(self.total)} {self.metric} of {queue} from {minutes}"
-        did = "deleted or moved" if self.metric == "deletes" else "sent"
+        did = printable(self.change.past or "changed", 40)
         return f"{figure}, {count(self.number)} are of {change}, which {did} them."
 
 

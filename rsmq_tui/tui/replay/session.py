@@ -164,6 +164,8 @@ def events_before(history: str, at_ms: int, span_ms: int, changes: Sequence[Audi
 
     Of the ``changes``, it returns those that were made in the recorded namespaces and lists.
     """
+    from rsmq_tui.events.recorder import event_of_change  # noqa: PLC0415 - it loads what reads the journal
+
     timeline = Timeline(History(history), at_ms)
     labels = labels_of(timeline.places)
     tracks: dict[Place, PlaceTrack] = {}
@@ -185,8 +187,6 @@ def events_before(history: str, at_ms: int, span_ms: int, changes: Sequence[Audi
             found += servers[place.server].observe_info(poll.info)
         # INFO tells a queue that a restart lost from one that was deleted.
         found += queues[place].observe(replace(snapshot, info=poll.info))
-    from rsmq_tui.events.recorder import event_of_change  # noqa: PLC0415 - it loads what reads the journal
-
     places = {place[1:] for place in timeline.places}
     made = (one for one in changes if at_ms - span_ms <= one.at_ms <= at_ms)
     here = (one for one in made if any(subject[:2] in places for subject in one.subjects))

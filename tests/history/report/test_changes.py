@@ -128,13 +128,13 @@ def test_changes_of_other_queues_are_left_out_if_some_were_chosen(reporting: Rep
 def test_figures_that_contain_changes_are_named(reporting: Reporting) -> None:
     assert sentences(reporting(PURGE, UNDO, MOVE, SENT)) == [
         "Of the 2,040 deletes of orders · prod from 2031-05-17 14:30 to 14:32 UTC, 200 are of the change of 2031-05-17 "
-        "14:30:10 (purge), which deleted or moved them.",
+        "14:30:10 (purge), which deleted them.",
         "Up to 150 deletes of consumers of orders · prod from 2031-05-17 14:35 to 14:37 UTC are not counted, because "
         "of the change of 2031-05-17 14:35:00 (undo): it put messages there.",
         "Up to 20 deletes of consumers of emails · prod from 2031-05-17 16:00 to 16:02 UTC are not counted, because of "
         "the change of 2031-05-17 16:00:00 (move): it put messages there.",
         "Of the 2,280 deletes of orders · prod from 2031-05-17 16:00 to 16:02 UTC, 20 are of the change of 2031-05-17 "
-        "16:00:00 (move), which deleted or moved them.",
+        "16:00:00 (move), which moved them.",
         "Of the 3,240 arrivals of emails · prod from 2031-05-17 23:00 to 23:02 UTC, 3 are of the change of 2031-05-17 "
         "23:00:00 (send), which sent them.",
     ]
