@@ -373,18 +373,18 @@ class IncrementalPoll:
         self._known.forget()
 
     async def rows(self, now_ms: int) -> dict[str, Row]:
-        """Read the rows that may have changed, and return the rows of all queues by name."""
+        """Read the rows that may have changed, and return the rows of all queues by name, but for deleted ones."""
         async with aclosing(self.read(now_ms)) as coming:
             async for _ in coming:
                 pass
-        return dict(zip(self._known.names, self._known.rows, strict=True))
+        return {name: row for name, row in zip(self._known.names, self._known.rows, strict=True) if row}
 
     async def read(self, now_ms: int) -> AsyncGenerator[tuple[Sequence[int], list[Row]]]:
         """Read the rows that may have changed, and yield them as they arrive, with their positions in the index.
 
-        These are ascending. A row that did not change is the same object as before; so are all that are not read. A
-        few chunks are under way at once, each as a round trip of its own, so that the server works while the caller
-        reads them.
+        These are ascending. A row that did not change is the same object as before; so are all that are not read. The
+        row of a queue that was deleted since the index was read is empty. A few chunks are under way at once, each as a
+        round trip of its own, so that the server works while the caller reads them.
         """
         known = self._known
         wanted = known.to_ask(now_ms)

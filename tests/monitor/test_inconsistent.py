@@ -18,7 +18,7 @@ from rsmq_tui.monitor import (
     Verdict,
     reason,
 )
-from rsmq_tui.protocol import Rsmq, RsmqReader
+from rsmq_tui.protocol import Index, Rsmq, RsmqReader
 from tests.protocol.keyspace import now_ms, plant
 
 ID = "x" * 32
@@ -217,12 +217,40 @@ async def test_a_queue_may_break_and_be_mended_while_it_is_watched(client: redis
     assert without_ages(mended) == without_ages(before)
 
 
-async def test_a_queue_may_be_deleted_between_the_index_and_its_row(client: redis.Redis, reader: RsmqReader) -> None:
+async def test_a_queue_that_is_deleted_during_a_poll_is_gone_and_not_broken(
+    client: redis.Redis, poller: RsmqPoller, reader: RsmqReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in HEALTHY:
         healthy(client, name)
-    index = await reader.rows.index()
-    Rsmq(client).delete_queue("mike")
-    found = await reader.rows.rows(index.at_ms)
+    queues, listed_now = Rsmq(client), reader.rows.index
+    after_index: list[Callable[[], object]] = []
 
-    assert found["mike"] == [[None] * 7, 0]
-    assert [found[name][1] for name in ("alpha", "zulu")] == [2, 2]
+    async def index() -> Index:
+        found = await listed_now()
+        # Read all rows now, those that change after the clock was read too.
+        reader.rows.forget()
+        while after_index:
+            after_index.pop()()
+        return found
+
+    monkeypatch.setattr(reader.rows, "index", index)
+    seen: list[Snapshot] = []
+    for happens in ((), (lambda: queues.delete_queue("mike"),), (lambda: healthy(client, "mike"),), ()):
+        after_index += happens
+        seen.append(await poller.poll())
+    # A new one that has gone before its first row was read.
+    healthy(client, "new")
+    after_index.append(lambda: queues.delete_queue("new"))
+    seen.append(await poller.poll())
+
+    rest = [name for name in HEALTHY if name != "mike"]
+    assert [[queue.name for queue in each.queues] for each in seen] == [
+        list(HEALTHY),
+        rest,
+        rest,
+        [*HEALTHY],
+        [*HEALTHY],
+    ]
+    assert {queue.broken for each in seen for queue in each.queues} == {None}
+    assert [each.totals.depth for each in seen] == [6, 4, 4, 6, 6]
+    assert [sum(each.totals.verdicts.values()) for each in seen] == [3, 2, 2, 3, 3]

@@ -106,6 +106,23 @@ async def test_rows(readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str
     assert plain == scripted
 
 
+async def test_rows_of_queues_that_are_deleted_during_a_poll(
+    client: redis.Redis, readers: tuple[RsmqReader, RsmqReader], odd_queues: list[str]
+) -> None:
+    gone: list[bytes | str] = ["empty", "both", b"\xff\x00\x1b[31m"]
+    listed = [await reader.rows.index() for reader in readers]
+    client.srem("rsmq:QUEUES", *gone)
+    client.delete("rsmq:empty:Q", "rsmq:both", "rsmq:both:Q")
+    rows = await by_both(readers, lambda reader: reader.rows.rows(NOW_MS))
+
+    assert all(list(index.names) == odd_queues for index in listed)
+    left = sorted(name.decode("utf-8", "surrogateescape") for name in client.smembers("rsmq:QUEUES"))
+    assert len(left) == len(odd_queues) - len(gone)
+    # Still listed, a queue without keys has a row.
+    assert "ghost" in left
+    assert [sorted(each) for each in rows] == [left, left]
+
+
 async def test_rows_of_many_queues(client: redis.Redis, readers: tuple[RsmqReader, RsmqReader]) -> None:
     names = [f"q{number:04d}" for number in range(CHUNK_QUEUES * 5 + 3)]
     client.sadd("rsmq:QUEUES", *names)

@@ -185,8 +185,9 @@ class _PollInProgress:
     memory_limit: Limit | None = None
     # The queues whose states change although their rows may not, in order, that were not updated yet.
     stale: Iterator[int] = field(default_factory=partial(iter, ()))
-    # The queues whose rows this poll has read.
+    # The queues whose rows this poll has read, and those that were deleted before it did.
     read: set[int] = field(default_factory=set)
+    deleted: set[int] = field(default_factory=set)
     has_ended: bool = False
 
 
@@ -298,9 +299,14 @@ class PlaceTracker:
         self._poll = _PollInProgress(at_ms, at_ms - last.at_ms, (rates, drain, growth), memory_limit, stale)
 
     def add_rows(self, positions: Sequence[int], rows: Iterable[Row]) -> None:
-        """Process the rows of the queues at these positions of the index, each of them once in a poll."""
+        """Process the rows of the queues at these positions of the index, each of them once in a poll.
+
+        A queue whose row is empty was deleted since the index was read.
+        """
         self._poll.read.update(positions)
-        self._update(zip(positions, rows, strict=True))
+        read = list(zip(positions, rows, strict=True))
+        self._poll.deleted.update(position for position, row in read if not row)
+        self._update((position, row) for position, row in read if row)
 
     def update_stale(self) -> Iterator[None]:
         """Update the other queues whose states change, after all rows; it pauses from time to time."""
@@ -337,6 +343,9 @@ class PlaceTracker:
         at_ms = self._poll.at_ms
         for _ in self.update_stale():
             pass
+        if self._poll.deleted:
+            deleted = self._poll.deleted
+            self._follow_names([name for position, name in enumerate(self._names) if position not in deleted])
         if len(self._names) != len(self._trackers):
             for name in self._trackers.keys() - set(self._names):
                 state = self._trackers.pop(name).state

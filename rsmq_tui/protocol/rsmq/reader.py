@@ -19,7 +19,7 @@ from rsmq_tui.protocol.connections.connect import TIMEOUT_S, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
 from rsmq_tui.protocol.connections.script_runner import Call, ScriptRunner, ScriptsRefusedError
 from rsmq_tui.protocol.errors import failure_of
-from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_of
+from rsmq_tui.protocol.keys import ATTRIBUTE_FIELDS, Keys, name_bytes, name_of
 from rsmq_tui.protocol.polling import IncrementalPoll, Index, QueueKeys, TrackedConnection, as_data, sum_of
 from rsmq_tui.protocol.replies import COUNT_MAX, blob, clock_ms, count, due_ms, leading_int, misshapen, optional_blobs
 from rsmq_tui.protocol.rsmq import scripts
@@ -92,7 +92,7 @@ class RsmqRowCodec:
 
     def calls(self, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int) -> Sequence[Call]:
         """Return one call for all queues."""
-        return ((list(chain.from_iterable(keys)), (now_ms,)),)
+        return (([*chain.from_iterable(keys), self._keys.index], (now_ms,)),)
 
     async def read_plainly(
         self, runner: ScriptRunner, names: Sequence[str], keys: Sequence[QueueKeys], now_ms: int
@@ -130,10 +130,18 @@ class RsmqRowCodec:
         for number, id in heads:
             if (keys[number][0], id) in bodiless:
                 rows[number].append(1)
+        missing = [number for number, (fields, depth, *_) in enumerate(rows) if depth == 0 and not any(fields)]
+        if missing:
+            questions = [("SISMEMBER", self._keys.index, name_bytes(names[number])) for number in missing]
+            for number, is_listed in zip(missing, await runner.commands(*questions), strict=True):
+                if is_listed == 0:
+                    rows[number] = []
         return rows
 
     def normalize(self, name: str, row: Row, before: Row, now_ms: int) -> float:
         """Remove from a row when time alone will change it; a row with an error is read in each poll."""
+        if row == []:
+            return 0
         if not isinstance(row, list) or len(row) not in (2, 6, 7):
             raise misshapen("in the row of a queue")
         due = row.pop(5) if len(row) > 2 else b""
@@ -147,6 +155,8 @@ class RsmqRowCodec:
 
     def is_row(self, row: Row) -> bool:
         """Return whether a normalized row has the form of ``scripts.Row``."""
+        if not row:
+            return True
         if len(row) == 2:
             return (blob(row[0]) or _are_attributes(row[0])) and (count(row[1]) or blob(row[1]))
         # Written out for speed: it checks every row.

@@ -378,7 +378,7 @@ TIME_FROM = 100_000_000
 RC_MAX = 999_999_999_999_999
 
 # [fields, depth, first id, first score, hidden]; the last three only for a queue that holds messages, and after them 1
-# if the first message has no body.
+# if the first message has no body. It is empty for a queue that was deleted since the index was read.
 # ``fields`` are the raw ATTRIBUTE_FIELDS, or an error text; ``depth`` is a number, or an error text.
 Row = list[Any]
 
@@ -398,15 +398,21 @@ _PEEKED = record(blob, number, _MAYBE, _MAYBE, count, _MAYBE)
 
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
-# KEYS (zset, attributes hash)*; ARGV now ms. For each queue a Row; that of one which holds messages also says when time
-# alone will next change it, before the last element: the smallest score above now, '' for never, or 0 if that is not
-# known.
+# KEYS (zset, attributes hash)*, index; ARGV now ms. For each queue a Row; that of one which holds messages also says
+# when time alone will next change it, before the last element: the smallest score above now, '' for never, or 0 if that
+# is not known.
 # The first score decides the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
 QUEUE_ROWS = Script(
     f"""
 local now, now_ms = ARGV[1], tonumber(ARGV[1])
 local after = '(' .. now
 local call, pcall = redis.call, redis.pcall
+local index = KEYS[#KEYS]
+local function is_deleted(zset, fields)
+  if type(fields) == 'string' then return false end
+  for n = 1, {len(ATTRIBUTE_FIELDS)} do if fields[n] then return false end end
+  return pcall('SISMEMBER', index, string.sub(zset, #index - 5)) == 0
+end
 local function hidden_of(zset, depth, first)
   local score = tonumber(first)
   if score >= {SECONDS_BELOW} and score < {MICROSECONDS_FROM} then
@@ -424,14 +430,14 @@ local function row_of(zset, attributes)
   local depth = pcall('ZCARD', zset)
   if fields.err then fields = fields.err end
   if type(depth) == 'table' then return {{fields, depth.err}} end
-  if depth == 0 then return {{fields, depth}} end
+  if depth == 0 then return is_deleted(zset, fields) and {{}} or {{fields, depth}} end
   local head = call('ZRANGE', zset, 0, 0, 'WITHSCORES')
   local hidden, due = hidden_of(zset, depth, head[2])
   local is_bodiless = type(fields) == 'table' and call('HEXISTS', attributes, head[1]) == 0
   return {{fields, depth, head[1], head[2], hidden, due, is_bodiless and 1 or nil}}
 end
 local out = {{}}
-for n = 1, #KEYS / 2 do out[n] = row_of(KEYS[2 * n - 1], KEYS[2 * n]) end
+for n = 1, (#KEYS - 1) / 2 do out[n] = row_of(KEYS[2 * n - 1], KEYS[2 * n]) end
 return out
 """,
     # Rows that changed are checked one by one later.
