@@ -25,8 +25,10 @@ from rsmq_tui.protocol.server.status import ServerInfo, server_change
 FILLED_MS = 60_000
 # Evictions are reported at most this often, with their sum.
 EVICTED_EVERY_MS = 60_000
-# If more queues were created or deleted between two polls, that is one event, which names this many of them.
+# If more queues were created or deleted between two polls, or within a minute, that is one event, which names this many
+# of them; then there is one event for each such minute. Some clients make a queue for each answer that they wait for.
 _ONE_BY_ONE, _NAMED = 50, 100
+_CHURN_EVERY_MS = 60_000
 
 _SEVERITIES = {
     Verdict.BROKEN: Severity.ERROR,
@@ -94,6 +96,35 @@ class Hysteresis:
         return changes
 
 
+class Churn:
+    """Decides when to report queues that were created, or deleted: at once, but of many in a minute, once a minute."""
+
+    __slots__ = ("_counted", "_counted_from_ms", "_summed_ms", "_waiting")
+
+    def __init__(self) -> None:
+        # How many were reported since that time; and when many were last reported as one.
+        self._counted = 0
+        self._counted_from_ms: int | None = None
+        self._summed_ms: int | None = None
+        self._waiting: list[tuple[int, QueueState]] = []
+
+    def add(self, queues: Iterable[QueueState], at_ms: int) -> None:
+        """Add the queues that a poll found."""
+        self._waiting += ((at_ms, queue) for queue in queues)
+
+    def pop(self, at_ms: int) -> tuple[list[tuple[int, QueueState]], bool]:
+        """Return the queues to be reported now, with the times of their polls, and whether to report them as one."""
+        if not self._waiting or _is_within(_CHURN_EVERY_MS, self._summed_ms, at_ms):
+            return [], False
+        found, self._waiting = self._waiting, []
+        if not _is_within(_CHURN_EVERY_MS, self._counted_from_ms, at_ms):
+            self._counted, self._counted_from_ms = 0, at_ms
+        self._counted += len(found)
+        are_many = self._counted > _ONE_BY_ONE
+        self._summed_ms = at_ms if are_many else None
+        return found, are_many
+
+
 class QueueDetector:
     """Finds the events of the queues of one place, from its snapshots in the order of time.
 
@@ -128,6 +159,7 @@ class QueueDetector:
         self._watched: set[str] = set()
         # The queues in which a message was ready for ``FILLED_MS`` since they were empty last.
         self._filled: set[str] = set()
+        self._deleted, self._created = Churn(), Churn()
 
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the last snapshot; a failed poll says nothing about queues."""
@@ -146,6 +178,8 @@ class QueueDetector:
             self._begin(queues, at_ms, found)
         elif queues is not last:
             self._compare(last, snapshot, found)
+        else:
+            self._report_churn(at_ms, found)
         if self._held:
             self._settle(at_ms, found)
         self._was_lost = False
@@ -203,8 +237,9 @@ class QueueDetector:
                 of_many="lost with the restart of the server", is_loss=True,
             )  # fmt: skip
             gone = [queue for queue in gone if queue.created_ms is None]
-        found += self._many(gone, at_ms, EventKind.DELETED, _deleted)
-        found += self._many(created, at_ms, EventKind.CREATED, _created)
+        self._deleted.add(gone, at_ms)
+        self._created.add(created, at_ms)
+        self._report_churn(at_ms, found)
         found += self._again(again, at_ms, are_all=len(again) == len(last))
 
     def _forget(self, names: Set[str]) -> None:
@@ -260,23 +295,36 @@ class QueueDetector:
         severity = Severity.WARNING if is_loss else Severity.INFO
         some = list(queues)
         if len(some) <= _ONE_BY_ONE:
-            return [
-                self._event(
-                    at_ms,
-                    queue.name,
-                    kind,
-                    severity,
-                    text(queue),
-                    details=_facts(queue),
-                    same=str(queue.created_ms),
-                )
-                for queue in some
-            ]
-        names = [queue.name for queue in some[:_NAMED]]
-        held = _held(some) if kind is EventKind.DELETED else ""
-        words = f"{plural(len(some), 'queue')} {of_many or kind}{held}: {_some(names)}"
-        details = {"queues": len(some), "names": names}
-        return [self._event(at_ms, None, kind, severity, words, details=details, same=str(len(some)))]
+            return [self._of_one(queue, at_ms, kind, severity, text(queue)) for queue in some]
+        return [self._of_many(some, at_ms, kind, severity, of_many or kind, str(len(some)))]
+
+    def _report_churn(self, at_ms: int, found: list[Event]) -> None:
+        """Report queues that were deleted or created, if it is time for it."""
+        for churn, kind, text in (
+            (self._deleted, EventKind.DELETED, _deleted),
+            (self._created, EventKind.CREATED, _created),
+        ):
+            seen, are_many = churn.pop(at_ms)
+            if not are_many:
+                found += (self._of_one(queue, seen_ms, kind, Severity.INFO, text(queue)) for seen_ms, queue in seen)
+                continue
+            queues, span_ms = [queue for _, queue in seen], at_ms - seen[0][0]
+            # Another dashboard counts other minutes, so the number would not tell that its event is the same.
+            what, same = (f"{kind} within {duration(span_ms)}", "many") if span_ms > 0 else (kind, str(len(queues)))
+            found.append(self._of_many(queues, at_ms, kind, Severity.INFO, what, same))
+
+    def _of_one(self, queue: QueueState, at_ms: int, kind: EventKind, severity: Severity, text: str) -> Event:
+        details, same = _facts(queue), str(queue.created_ms)
+        return self._event(at_ms, queue.name, kind, severity, text, details=details, same=same)
+
+    def _of_many(
+        self, queues: Sequence[QueueState], at_ms: int, kind: EventKind, severity: Severity, what: str, same: str
+    ) -> Event:
+        names = [queue.name for queue in queues[:_NAMED]]
+        held = _held(queues) if kind is EventKind.DELETED else ""
+        words = f"{plural(len(queues), 'queue')} {what}{held}: {_some(names)}"
+        details = {"queues": len(queues), "names": names}
+        return self._event(at_ms, None, kind, severity, words, details=details, same=same)
 
     def _compare_queue(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
         if before.verdict is not after.verdict:
@@ -426,6 +474,11 @@ class QueueDetector:
             at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms,
             after_ms=after_ms,
         )  # fmt: skip
+
+
+def _is_within(span_ms: int, since_ms: int | None, at_ms: int) -> bool:
+    """Return whether less than that time has passed since then; not if the clock of the server was set back."""
+    return since_ms is not None and 0 <= at_ms - since_ms < span_ms
 
 
 def _facts(queue: QueueState) -> dict[str, Any]:
@@ -635,10 +688,7 @@ class ServerDetector:
         known = before.evicted_keys if info.run_id == before.run_id else 0
         # The counter may have been reset by CONFIG RESETSTAT.
         self._evicted += max(0, info.evicted_keys - known)
-        reported_ms = self._evicted_reported_ms
-        # The clock of the server may have been set back.
-        is_due = reported_ms is None or not 0 <= at_ms - reported_ms < EVICTED_EVERY_MS
-        if self._evicted and is_due:
+        if self._evicted and not _is_within(EVICTED_EVERY_MS, self._evicted_reported_ms, at_ms):
             words = f"evicted {plural(self._evicted, 'key')} because its memory was full: messages may be lost"
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}
             found.append(self._event(at_ms, EventKind.EVICTED, Severity.ERROR, words, details))

@@ -315,6 +315,48 @@ def test_many_queues_at_once_are_one_event() -> None:
     assert found.text == "200 queues deleted, with 0 messages at the previous poll: q000, q001, q002, …"
 
 
+def test_queues_that_come_and_go_all_the_time_are_one_event_a_minute() -> None:
+    watching = detector()
+    watching.observe(polled(state("a")))
+    found = [
+        watching.observe(polled(state("a"), *(state(f"q{10 * s + number:04}") for number in range(10)), s=s))
+        for s in range(1, 200)
+    ]
+    texts = [[event.text for event in each] for each in found]
+
+    # The first 50 are told one by one.
+    assert (
+        texts[:5]
+        == [["created"] * 10] + [["deleted, with 0 messages at the previous poll"] * 10 + ["created"] * 10] * 4
+    )
+    assert texts[5:7] == [
+        ["deleted, with 0 messages at the previous poll"] * 10 + ["10 queues created: q0060, q0061, q0062, …"],
+        ["10 queues deleted, with 0 messages at the previous poll: q0060, q0061, q0062, …"],
+    ]
+    assert [(s, *each) for s, each in enumerate(texts[7:], 8) if each] == [
+        (66, "600 queues created within 59 s: q0070, q0071, q0072, …"),
+        (67, "600 queues deleted within 59 s, with 0 messages at the previous poll: q0070, q0071, q0072, …"),
+        (126, "600 queues created within 59 s: q0670, q0671, q0672, …"),
+        (127, "600 queues deleted within 59 s, with 0 messages at the previous poll: q0670, q0671, q0672, …"),
+        (186, "600 queues created within 59 s: q1270, q1271, q1272, …"),
+        (187, "600 queues deleted within 59 s, with 0 messages at the previous poll: q1270, q1271, q1272, …"),
+    ]
+    assert all(event.queue is None and event.details["queues"] == 600 for each in found[7:] for event in each)
+
+
+def test_the_last_of_many_queues_are_told_when_the_minute_is_over_although_nothing_changes() -> None:
+    watching = detector()
+    watching.observe(polled(state("a")))
+    many = [state(f"q{number:03}") for number in range(60)]
+    watching.observe(polled(*many, state("a"), s=1))
+    late = polled(*many, state("a"), state("z"), s=20)
+
+    assert watching.observe(late) == []
+    assert watching.observe(replace(late, at_ms=NOON_MS + 60_000)) == []
+    (found,) = watching.observe(replace(late, at_ms=NOON_MS + 61_000))
+    assert (found.queue, found.text, found.at_ms) == ("z", "created", NOON_MS + 20_000)
+
+
 def test_a_new_queue_in_trouble_is_told_and_a_queue_that_is_gone_is_over() -> None:
     watching = detector()
     watching.observe(polled(state("a")))
