@@ -163,6 +163,37 @@ async def test_a_target_is_made_as_the_queue_is(triage: ChangeService, client: R
     assert report.tally.done == preview.count == 1
 
 
+@pytest.mark.parametrize("kind", [Move, Copy])
+async def test_a_target_is_not_made_as_a_queue_that_was_deleted_meanwhile(
+    triage: ChangeService, client: Redis, queues: Rsmq, kind: type[Move]
+) -> None:
+    queues.send_messages("a", ["one", "two"])
+    preview = await triage.preview(kind(queue="a", target="new", create=True))
+    queues.delete_queue("a")
+    report = await triage.run(preview).to_end()
+
+    assert dict(report.tally.skipped) == {"gone meanwhile": 2}
+    assert (report.tally.done, report.tally.failed.total(), report.tally.notes) == (0, 0, [])
+    assert "new" not in queues.list_queues()
+    assert not client.exists("rsmq:new:Q")
+
+
+async def test_a_target_made_as_a_queue_without_attributes_has_the_defaults(
+    triage: ChangeService, client: Redis, queues: Rsmq
+) -> None:
+    queues.send_message("a", "one")
+    client.hdel("rsmq:a:Q", "vt", "delay", "maxsize", "created", "modified")
+
+    preview = await triage.preview(Move(queue="a", target="new", create=True))
+    words = "Queue new is created with the attributes of a, and the defaults of those that it does not have."
+    assert words in preview.notes
+    report = await triage.run(preview).to_end()
+
+    made = queues.get_queue_attributes("new")
+    assert (made.vt, made.delay, made.maxsize, made.msgs) == (30, 0, 65536, 1)
+    assert report.tally.done == 1
+
+
 async def test_a_target_that_was_made_and_is_used_stays(triage: ChangeService, client: Redis, queues: Rsmq) -> None:
     queues.send_messages("a", ["one", "two"])
     before = everything(client)

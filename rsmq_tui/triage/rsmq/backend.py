@@ -192,7 +192,8 @@ class RsmqBackend(Backend):
                     if not action.create:
                         words = "create it first, or together with this change (--create)"
                         raise NoTargetError(f"queue {target} does not exist: {words}")
-                    notes.append(f"Queue {target} is created with the attributes of {action.queue}.")
+                    rest = "" if own.exists else ", and the defaults of those that it does not have"
+                    notes.append(f"Queue {target} is created with the attributes of {action.queue}{rest}.")
             case actions.Redrive(target=str() as target):
                 if not (await editor.fields(target)).exists:
                     raise TriageError(f"queue {target} does not exist: create it first")

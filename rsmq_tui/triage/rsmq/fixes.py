@@ -18,12 +18,10 @@ from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.actions import Fix
 from rsmq_tui.triage.change import Step
 from rsmq_tui.triage.errors import TriageError
-from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, MOVE_MESSAGES, STRAY_BYTES, strays
+from rsmq_tui.triage.rsmq.plan import CHUNK_MESSAGES, DEFAULT_ATTRIBUTES, MOVE_MESSAGES, STRAY_BYTES, strays
 from rsmq_tui.triage.scope import Preview, ScanCallback, ScanProgress
 
 TOO_LONG = "too long for the journal: deleteMessage with its id removes it, without undo"
-# The attributes of queues that the canonical client creates.
-_DEFAULTS = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
 _TOTALS = (b"totalsent", b"totalrecv")
 
 # The kinds that are fixed in one walk. Walks run one after the other, because each changes what the next compares.
@@ -148,7 +146,7 @@ async def _removals(reader: RsmqReader, queue: str, names: list[bytes]) -> list[
 async def _complete(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
     """Add the missing attributes, and the name to the index."""
     seconds = b"%d" % (await editor.clock_us() // 1_000_000)
-    values = {name: _DEFAULTS[name] for name in bad_attributes(look)}
+    values = {name: DEFAULT_ATTRIBUTES[name] for name in bad_attributes(look)}
     values |= {name: seconds for name in (b"created", b"modified") if name not in look.attributes}
     fields = [FieldEdit(name, look.attributes.get(name), value) for name, value in values.items()]
     # The totals are compared on undo: if they have changed, the queue is in use and stays.
@@ -158,7 +156,7 @@ async def _complete(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> Async
 
 
 async def _list(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGenerator[Step, None]:
-    fields = tuple(FieldEdit(name, look.attributes[name], look.attributes[name]) for name in _DEFAULTS)
+    fields = tuple(FieldEdit(name, look.attributes[name], look.attributes[name]) for name in DEFAULT_ATTRIBUTES)
     yield Step(FieldBatch(look.queue, fields, listed_before=False, listed_after=True), alone=True)
 
 
@@ -191,7 +189,7 @@ async def _clear(editor: RsmqEditor, _: RsmqReader, look: QueueLook) -> AsyncGen
 
 
 def _unlisting(look: QueueLook) -> FieldBatch:
-    fields = tuple(FieldEdit(name, None, None) for name in (*_DEFAULTS, *_TOTALS))
+    fields = tuple(FieldEdit(name, None, None) for name in (*DEFAULT_ATTRIBUTES, *_TOTALS))
     return FieldBatch(look.queue, fields, look.listed, listed_after=False, empty=True)
 
 

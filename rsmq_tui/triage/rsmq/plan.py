@@ -71,6 +71,8 @@ async def prefetched(
 _TARGETS_KNOWN = 1_000
 # No time or size has more digits.
 _DIGITS_MAX = 15
+# The attributes of queues that the canonical client creates.
+DEFAULT_ATTRIBUTES = {b"vt": b"30", b"delay": b"0", b"maxsize": b"65536"}
 # A UTF-16 code unit, in which maxsize is measured, takes up to three bytes of UTF-8.
 _BYTES_PER_UNIT = 3
 
@@ -109,12 +111,15 @@ class Targets:
         return [message for message in messages if units.get(message.id, message.size) <= limit]
 
     async def create(self, queue: str) -> FieldBatch | None:
-        """Return the batch that creates a queue with the attributes of the source queue, or None if it exists."""
+        """Return the batch that creates a queue with the attributes of the source queue, or None if it exists.
+
+        Those that the source does not have get their defaults.
+        """
         there = await self.fields(queue)
         if there.exists:
             return None
         seconds = b"%d" % (await self._editor.clock_us() // 1_000_000)
-        values = {name: self._own.attributes.get(name, b"0") for name in (b"vt", b"delay", b"maxsize")}
+        values = {name: self._own.attributes.get(name, usual) for name, usual in DEFAULT_ATTRIBUTES.items()}
         values |= {b"created": seconds, b"modified": seconds}
         self._known[queue] = QueueFields(values, listed=True, depth=0)
         return creation(queue, values, there)
@@ -269,6 +274,10 @@ async def prepare_messages(
         return
     preparing = _Preparing(editor, journal, action, own, preview.guard)
     if isinstance(action, actions.Move) and action.create and action.target != action.queue:
+        if not own.attributes and not own.depth:
+            # It was deleted since, so there is nothing to move, and nothing to create the target from.
+            yield Step(sorted_out=Outcome.GONE * selection.count)
+            return
         made = await preparing.targets.create(action.target)
         if made is not None:
             heard: list[str] = []
