@@ -253,7 +253,7 @@ async def test_a_body_is_edited_elsewhere_and_sent(
             await until(pilot, lambda: words in _text(pilot), words)  # noqa: B023
         steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
         screen = await press_for_screen(pilot, "V", QuestionScreen)
-        await says(pilot, "line 1 column 9")
+        await says(pilot, "now it is not JSON: ")
         await pilot.press("enter")
         await until(pilot, lambda: pilot.app.screen is not screen, "it is edited again")
         screen = await wait_for_screen(pilot, QuestionScreen)
