@@ -44,18 +44,18 @@ async def operated(folder: Path) -> Operated:
             pytest.skip("this machine cannot set the clock of the server")
         client = stack.enter_context(Redis.from_url(server.url))
         poller = await stack.enter_async_context(aclosing(RsmqPoller(RsmqReader(server.url))))
-        desk = ChangeService(RsmqBackend(server.url, "rsmq"), folder / "state")
-        await stack.enter_async_context(aclosing(desk))
+        service = ChangeService(RsmqBackend(server.url, "rsmq"), folder / "state")
+        await stack.enter_async_context(aclosing(service))
         queues = Rsmq(client)
         queues.create_queue("orders")
         queues.send_messages("orders", ["x"] * PURGED)
 
         async def change(preview_of: Action | None) -> ChangeReport:
-            preview = await (desk.preview_undo() if preview_of is None else desk.preview(preview_of))
+            preview = await (service.preview_undo() if preview_of is None else service.preview(preview_of))
             found.changed_ms.append(server.at_us // 1000)
-            return await desk.run(preview).to_end()
+            return await service.run(preview).to_end()
 
-        found.server, found.first_ms = desk.server, server.at_us // 1000
+        found.server, found.first_ms = service.server, server.at_us // 1000
         for poll in range(120):
             found.last_ms = server.at_us // 1000
             recorder.add(await poller.poll(), "")

@@ -19,7 +19,7 @@ from tests.triage.list_doing import A, list_changes, send
 from tests.triage.test_part_undo import part_undone
 
 # What they do to which queue is not in the log: a redrive by name has many targets, a fix repairs what it finds.
-UNTOLD = ("redrive by name", "fix")
+UNCLAIMED = ("redrive by name", "fix")
 
 
 def logged(folder: Path) -> Sequence[AuditedChange]:
@@ -60,10 +60,10 @@ async def test_a_change_says_how_it_shows_in_the_counters(
 
     change, undo = logged(folder)
     for one, seen in ((change, counted(before, between)), (undo, counted(between, after))):
-        told = {count.queue.queue: (count.arrivals, count.deletes) for count in one.counts}
-        there = {queue: numbers for queue, numbers in told.items() if queue in before and queue in after}
+        claimed = {count.queue.queue: (count.arrivals, count.deletes) for count in one.counts}
+        there = {queue: numbers for queue, numbers in claimed.items() if queue in before and queue in after}
         assert {queue: seen.get(queue) for queue in there} == there, one.action
-        if name not in UNTOLD:
+        if name not in UNCLAIMED:
             assert there == seen, one.action
     assert (undo.is_undo, undo.origin, undo.summary.split(": ")[0]) == (True, change, "undo")
     assert change.undone == change.done == undo.done

@@ -264,12 +264,15 @@ def _changes_during(report: Report, incident: Incident) -> str:
     changes = report.changes_during(incident)
     if not changes:
         return ""
-    named = [
-        f"at {date_clock(one.at_ms)} in {NAME}{report.name(report.queue_of(one))}{END}, {done_words(report, one)}"
-        for one in changes[:_NAMED_MAX]
-    ]
+    named = [f"{_when_and_where(report, one)}, {done_words(report, one)}" for one in changes[:_NAMED_MAX]]
     more = f"; and {count(len(changes) - len(named))} more" if len(changes) > len(named) else ""
     return f"Changes made during it: {'; '.join(named)}{more}."
+
+
+def _when_and_where(report: Report, change: AuditedChange) -> str:
+    # A fix may be of no queue.
+    where = f" in {NAME}{report.name(report.queue_of(change))}{END}" if change.queue else ""
+    return f"at {date_clock(change.at_ms)}{where}"
 
 
 def counted(report: Report) -> list[str]:

@@ -79,7 +79,7 @@ def forecast(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     line_ms = sf.when(
         sf.col("line_ms") < sf.col("at_ms") + HORIZON_MS, sf.greatest(rounded(sf.col("line_ms")), sf.col("now_ms"))
     )
-    told = found.withColumns(
+    described = found.withColumns(
         {
             "is_over": sf.col("value") >= sf.col("limit"),
             "is_by_days": is_by_days,
@@ -90,7 +90,7 @@ def forecast(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
         }
     )
     reaches = sf.when(sf.col("is_over"), sf.col("since_ms")).otherwise(sf.col("line_ms"))
-    return conform(told.withColumns({"reaches_ms": reaches, "told": _forecast_text()}), FORECAST)
+    return conform(described.withColumns({"reaches_ms": reaches, "told": _forecast_text()}), FORECAST)
 
 
 def _series(hours: DataFrame, limits: dict[str, int]) -> DataFrame:

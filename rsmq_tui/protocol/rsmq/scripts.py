@@ -408,6 +408,7 @@ local now, now_ms = ARGV[1], tonumber(ARGV[1])
 local after = '(' .. now
 local call, pcall = redis.call, redis.pcall
 local index = KEYS[#KEYS]
+-- The key of the zset is the prefix, which the index begins with too, and then the name.
 local function is_deleted(zset, fields)
   if type(fields) == 'string' then return false end
   for n = 1, {len(ATTRIBUTE_FIELDS)} do if fields[n] then return false end end

@@ -713,9 +713,9 @@ def detail_lines(
         lines.append([("CHANGES made with rsmq-tui", "head")])
     for change in reversed(changes[-_CHANGES_SHOWN:]):
         undone = "" if change.undone_ms is None else f", {count(change.undone)} undone {moment(change.undone_ms)}"
-        told = f"{change.in_words(_second)}, by {printable(change.who, 40)}{undone}"
+        words = f"{change.in_words(_second)}, by {printable(change.who, 40)}{undone}"
         when = f"{_second(change.at_ms)} "
-        for number, line in enumerate(textwrap.wrap(told, max(20, width - len(when)))):
+        for number, line in enumerate(textwrap.wrap(words, max(20, width - len(when)))):
             lines.append([(" " * len(when) if number else when, "muted"), (line, "")])
     if len(changes) > _CHANGES_SHOWN:
         lines.append([(f"and {count(len(changes) - _CHANGES_SHOWN)} before these", "muted")])

@@ -14,8 +14,9 @@ from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
-from rsmq_tui.history.report.words import END, NAME, counted
+from rsmq_tui.history.report.words import END, NAME, counted, worst
 from rsmq_tui.monitor.changes import ON_REQUEST, AuditedChange, read_changes
+from rsmq_tui.monitor.text import date_clock
 from tests.history.analysis.made import scripted
 from tests.history.analysis.queues import EMAILS, END_MS, GAP, PROD, START_MS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of
@@ -71,6 +72,17 @@ def test_a_table_says_what_was_done_by_whom_and_in_which_incident(reporting: Rep
     text = as_markdown(report)
     assert "## Changes made with rsmq-tui" in text
     assert "| 05-17 23:00:00 | `emails · prod` | send: sent 3 of 3 messages | ada |  |  |" in text
+
+
+def test_a_change_of_no_queue_is_named_without_one(reporting: Reporting) -> None:
+    whole = TimeRange(START_MS, END_MS)
+    outage = next(one for one in reporting(span=whole).incidents if one.is_outage)
+    at_ms = outage.start_ms + 1_000
+    fix = replace(PURGE, at_ms=at_ms, queue="", action="fix", past="fixed")
+    span = TimeRange(outage.start_ms - MINUTE_MS, outage.end_ms + MINUTE_MS)
+    found = [sentence for sentence in worst(reporting(fix, span=span)) if "Changes made during it" in sentence]
+    assert found
+    assert all(f"at {date_clock(at_ms)}, fix: fixed 200 of 200 queues" in sentence for sentence in found)
 
 
 def test_the_sentence_of_an_incident_has_the_changes_that_were_made_during_it(reporting: Reporting) -> None:
