@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -196,10 +197,10 @@ DOTS_DOWN = 4
 
 BRAILLE = "braille"
 
-# The colour numbers of a terminal's palette without 0; further strokes reuse tags.
-_TAGS = 255
-
-_ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
+_BLANK = " "
+# Shorter turns look like a zigzag, longer ones hide a peak.
+_TURN_CELLS = 2
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Stroke(NamedTuple):
@@ -214,11 +215,25 @@ class Stroke(NamedTuple):
 
 
 def draw_strokes(strokes: Sequence[Stroke], width: int, height: int) -> list[list[tuple[str, int | None]]]:
-    """Draw strokes on ``width`` x ``height`` cells; earlier strokes lie on top.
+    """Draw strokes on ``width`` x ``height`` cells; where several meet, they take turns of a few columns.
 
     Returns ``height`` rows, top first, each as pieces of (text, index of its stroke or None for background) that have
-    ``width`` cells together.
+    ``width`` cells together. A cell has one colour, so it shows the dots of one stroke only.
     """
+    drawn = [(index, _rows(stroke, width, height)) for index, stroke in enumerate(strokes) if any(stroke.runs)]
+    pieces: list[list[tuple[str, int | None]]] = []
+    for row in range(height):
+        cells: list[tuple[str, int | None]] = []
+        for column in range(width):
+            here = [(rows[row][column], index) for index, rows in drawn if rows[row][column] != _BLANK]
+            cells.append(here[column // _TURN_CELLS % len(here)] if here else (_BLANK, None))
+        owned = groupby(cells, itemgetter(1))
+        pieces.append([("".join(mark for mark, _ in each), index) for index, each in owned])
+    return pieces
+
+
+def _rows(stroke: Stroke, width: int, height: int) -> list[str]:
+    """Return the rows of one stroke, top first."""
     import plotext  # noqa: PLC0415 - it takes 0.16 s, which starting the program must not wait for
 
     # A terminal without limits, or the figure is clipped to the size of this process's terminal.
@@ -229,35 +244,16 @@ def draw_strokes(strokes: Sequence[Stroke], width: int, height: int) -> list[lis
     for axis, length in (("x", DOTS_ACROSS * width), ("y", DOTS_DOWN * height)):
         # No ticks, and limits at the edges of the outer dots, so that dot n is n + 0.5.
         figure.ruler(axis).frequency(0).lim(0, length).alignment(lim="edge")
-    for index in reversed(range(len(strokes))):
-        stroke = strokes[index]
-        dots = [dot for run in stroke.runs for dot in run]
-        if not dots:
-            continue
-        # The colour is a tag for the stroke that drew a cell; the caller's palette replaces it.
-        marker = plotext.marker(stroke.mark, index % _TAGS + 1)
-        signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
-        signal.lines(True)
-        start = 0
-        for run in stroke.runs:
-            signal.line(start, False)
-            start += len(run)
-        figure.draw(signal)
-    return [_pieces(line) for line in str(figure.build().string()).split("\n")[:height]]
-
-
-def _pieces(line: str) -> list[tuple[str, int | None]]:
-    """Split a line of plotext's output, in which escape sequences carry the tags."""
-    parts = _ESCAPE.split(line)
-    pieces: list[tuple[str, int | None]] = []
-    owner: int | None = None
-    for text, codes in zip(parts[::2], ["", *parts[1::2]], strict=True):
-        if codes:
-            tag = codes.removeprefix("38;5;")
-            owner = int(tag) - 1 if tag != codes else None
-        if text:
-            pieces.append((text, owner))
-    return pieces
+    dots = [dot for run in stroke.runs for dot in run]
+    marker = plotext.marker(stroke.mark)
+    signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
+    signal.lines(True)
+    start = 0
+    for run in stroke.runs:
+        signal.line(start, False)
+        start += len(run)
+    figure.draw(signal)
+    return _ESCAPE.sub("", str(figure.build().string())).split("\n")[:height]
 
 
 # Marks of one cell, the easiest to tell apart first.
@@ -338,9 +334,9 @@ def line_chart(
     """Draw series over the same time as lines, in exactly ``height`` lines of at most ``width`` cells.
 
     Times are epoch milliseconds, labelled in ``zone``, None for that of the system. The y axis begins at zero, where
-    negative values are drawn too, and has ``unit`` above it. Unknown values and missing samples are gaps. The first
-    series lies on top. A series that shares its colour with an earlier one, or has none, is drawn with a mark of its
-    own. At the times ``marked_ms``, a dotted line lies behind them. Below 24 x 5 all lines are blank.
+    negative values are drawn too, and has ``unit`` above it. Unknown values and missing samples are gaps. Series that
+    meet take turns, in dashes. One that shares its colour with an earlier one, or has none, is drawn with a mark of
+    its own. At the times ``marked_ms``, a dotted line lies behind them. Below 24 x 5 all lines are blank.
     """
     if width < 1 or height < 1:
         return Text()

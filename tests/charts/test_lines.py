@@ -55,10 +55,10 @@ def test_pieces_name_their_stroke() -> None:
 
 
 @pytest.mark.parametrize("marks", [("a", "b"), (BRAILLE, BRAILLE), (BRAILLE, "b"), ("a", BRAILLE)])
-def test_the_first_stroke_lies_on_top(marks: tuple[str, str]) -> None:
-    assert draw_strokes([Stroke(mark, [[(0, 0)]]) for mark in marks], 1, 1) == [
-        [("⡀" if marks[0] == BRAILLE else "a", 0)]
-    ]
+def test_strokes_that_meet_take_turns_and_show_only_their_own_dots(marks: tuple[str, str]) -> None:
+    strokes = [Stroke(mark, [[(0, up), (15, up)]]) for mark, up in zip(marks, (3, 0), strict=True)]
+    upper, lower = ("⠉⠉" if marks[0] == BRAILLE else "aa", 0), ("⣀⣀" if marks[1] == BRAILLE else "bb", 1)
+    assert draw_strokes(strokes, 8, 1) == [[upper, lower, upper, lower]]
 
 
 def test_nothing_to_draw() -> None:
