@@ -16,7 +16,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from rsmq_tui.monitor.messages.decoding import decode
+from rsmq_tui.monitor.messages.decoding import Decoded, decode
 from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.outside import QuestionScreen, _write_new
@@ -164,6 +164,28 @@ class Unprinted(bytes):
 
     def __repr__(self) -> str:
         raise AssertionError("somebody takes the repr of a body")
+
+
+async def test_the_key_for_a_decoded_body_is_shown_when_it_is_decoded(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, in_turns = asyncio.Event(), body_view._in_turns
+
+    async def slow(work: Generator[None, None, Decoded]) -> Decoded:
+        await may_end.wait()
+        return await in_turns(work)
+
+    monkeypatch.setattr(body_view, "_in_turns", slow)
+    async with opened(source, size=(140, 36)) as pilot:
+        (id,) = await play_orders(pilot, source, [b"x"])
+        source.bodies[id] = base64.b64encode(json.dumps(DOCUMENT).encode())
+        await press(pilot, "enter")
+        await pilot.press("enter")
+        await says(pilot, "y copy body")
+        hints = pilot.app.screen.query_one(KeyHints)
+        assert " d bytes " not in lines_of(hints)[0]
+        may_end.set()
+        await until(pilot, lambda: " d bytes " in lines_of(hints)[0], "the key is shown")
 
 
 async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Path) -> None:

@@ -119,6 +119,10 @@ class MessageScreen(ActingScreen):
             return self.body_view.is_encoded if name == "decoded" else self.body_view.can_fold or self._can_read_long
         return self._body is not None if name in _OF_BODIES else super().leads_somewhere(action)
 
+    def on_body_view_was_decoded(self) -> None:
+        """Show the key that shows the body as it is stored."""
+        self._hints.repaint()
+
     def action_view(self, step: int) -> None:
         """Show the body in the next or previous view."""
         self.body_view.turn(step)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from rich.cells import cell_len, chop_cells
 from textual import events, on
 from textual.content import Content
+from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import Input
 from textual.worker import Worker
@@ -40,6 +41,9 @@ class BodyView(LineView):
     JSON has a cursor, and the object or array at the cursor can be folded. Lines are numbered as if nothing was folded
     or wrapped. Without ``has_keys`` there is no cursor, and the border names no keys.
     """
+
+    class WasDecoded(Message):
+        """It is known whether the body is encoded; until then, no key shows it decoded or as it is stored."""
 
     def __init__(self, *, id: str | None = None, has_keys: bool = True) -> None:
         super().__init__(id=id)
@@ -248,6 +252,7 @@ class BodyView(LineView):
         if decoded.layers:
             self._begin(decoded.data, first_view(decoded.data))
         self._tell()
+        self.post_message(self.WasDecoded())
         await self._read_lines()
 
     async def _read_lines(self) -> None:
