@@ -143,6 +143,21 @@ async def test_the_reason_is_whole_in_the_pane_and_what_is_below_stays(
         await until(pilot, lambda: why.size.height <= 3, "the reason of the other queue is short")
 
 
+async def test_with_little_room_a_message_is_shown_in_place_of_a_frame(source: ScriptedSource) -> None:
+    with_messages(source, ["orders"])
+    async with opened(source, [queue_of("orders", ready=30)], size=(140, 40)) as pilot:
+        await complete(pilot)
+        first = pilot.app.screen.query_one("#first")
+        rows = set()
+        for height in range(26, 14, -1):
+            await resized(pilot, 140, height)
+            shown = await complete(pilot)
+            rows.add(first.outer_size.height)
+            assert ("First 20 of" in shown) is (first.outer_size.height >= 4), height
+            assert ("a body of orders" in shown) is (first.outer_size.height >= 2), height
+        assert rows >= {2, 3, 4, 5}
+
+
 async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: ScriptedSource) -> None:
     async with opened(source, size=(160, 40)) as pilot:
         app, screen = app_of(pilot), pilot.app.screen

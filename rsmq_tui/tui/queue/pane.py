@@ -106,6 +106,8 @@ def _present_numbers(state: QueueState) -> dict[str, float | None]:
 
 _COLUMNS = tuple(column for column in MESSAGE_COLUMNS if column.id in ("state", "due", "rc", "body"))
 _MESSAGES = 20
+# A frame with a heading and a message; with less room, there is no frame.
+_FRAMED_ROWS = 4
 
 
 class QueuePane(Pane[Page]):
@@ -194,6 +196,7 @@ class QueuePane(Pane[Page]):
         words, token = (self._problem, "alarm") if self._problem else ("reading …" if page is None else "none", "muted")
         table.empty_text = [(f" {printable(words, 300)}", token)]
         table.set_class(bool(self._problem), "-stale")
+        table.set_class(0 < table.outer_size.height < _FRAMED_ROWS, "-frameless")
         title = "First messages"
         if page is not None and page.rows:
             title = f"First {count(len(page.rows))} of {plural(page.depth, 'message')}"
