@@ -1,8 +1,8 @@
 """Known troubles: how they are kept, and how they end, by a clock that the test holds."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -115,9 +115,26 @@ class Watched:
         self.recorder.observe(snapshot, _Source())  # type: ignore[arg-type]
         return self.turn()
 
+    def close(self) -> None:
+        """Do what the thread does at its end."""
+        self.recorder.close()
+        self.recorder._run()
 
-def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(tmp_path: Path) -> None:
-    watched, other = Watched(tmp_path), Watched(tmp_path)
+
+@pytest.fixture
+def another(tmp_path: Path) -> Iterator[Callable[[], Watched]]:
+    """Begins a recorder, as another dashboard does."""
+    with ExitStack() as begun:
+        yield lambda: begun.enter_context(closing(Watched(tmp_path)))
+
+
+@pytest.fixture
+def watched(another: Callable[[], Watched]) -> Watched:
+    return another()
+
+
+def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(watched: Watched, another: Callable[[], Watched]) -> None:
+    other = another()
     bad, good = state("orders", Verdict.STALLED), state("orders")
     watched.poll(bad)
     watched.recorder.set_known(known(), at_ms=NOON_MS)
@@ -135,8 +152,7 @@ def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(tmp_path: Path) -> N
         assert one.recorder.known(polled())["orders"].note == "deploying"
 
 
-def test_it_ends_at_its_time_also_while_the_trouble_goes_on(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
+def test_it_ends_at_its_time_also_while_the_trouble_goes_on(watched: Watched) -> None:
     bad = state("orders", Verdict.STALLED)
     watched.recorder.set_known(known(note="", until_ms=NOON_MS + 60_000), at_ms=NOON_MS)
     watched.poll(bad)
@@ -149,27 +165,24 @@ def test_it_ends_at_its_time_also_while_the_trouble_goes_on(tmp_path: Path) -> N
     assert watched.recorder.muted(polled()) == set()
 
 
-def test_somebody_ends_it(tmp_path: Path) -> None:
-    watched = Watched(tmp_path)
+def test_somebody_ends_it(watched: Watched) -> None:
     watched.recorder.set_known(known(), at_ms=NOON_MS)
     watched.recorder.set_known(known()._replace(ended_ms=NOON_MS + 1), at_ms=NOON_MS)
 
     assert watched.turn()[1:] == ["its trouble is no longer acknowledged: somebody ended it"]
 
 
-def test_a_damaged_file_keeps_no_event_from_being_recorded(tmp_path: Path) -> None:
+def test_a_damaged_file_keeps_no_event_from_being_recorded(watched: Watched, tmp_path: Path) -> None:
     (tmp_path / "known.sqlite").write_bytes(b"no database" * 1_000)
-    watched = Watched(tmp_path)
     watched.poll(state("orders", Verdict.STALLED))
 
     assert [event.queue for event in watched.recorder.recent] == ["orders"]
     assert "known troubles" in (watched.recorder.known_problem or "")
 
 
-def test_a_problem_of_one_file_does_not_hide_that_of_the_other(tmp_path: Path) -> None:
+def test_a_problem_of_one_file_does_not_hide_that_of_the_other(watched: Watched, tmp_path: Path) -> None:
     for name in ("known.sqlite", "events.sqlite"):
         (tmp_path / name).write_bytes(b"no database" * 1_000)
-    watched = Watched(tmp_path)
     failures: list[str] = []
     watched.recorder.set_known(known(), at_ms=NOON_MS, failed=failures.append)
     watched.turn()

@@ -2,7 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,13 @@ class Watched:
             self.s += 1
         self.sent += found
         return found
+
+
+@pytest.fixture
+def another_store(tmp_path: Path) -> Iterator[Callable[[], AlertStore]]:
+    """Opens the file of reported alerts, as another program does."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(closing(AlertStore(tmp_path)))
 
 
 def stalled(name: str = "orders", **values: Any) -> QueueState:
@@ -466,8 +474,8 @@ def test_what_is_not_known_any_more_in_quiet_hours_is_sent_when_they_end() -> No
     assert said(watched.poll(stalled(), s=60)) == [("repeated", 1)]
 
 
-def test_two_programs_send_trouble_that_is_not_known_any_more_once(tmp_path: Path) -> None:
-    one, two = (Watched(rule(), store=AlertStore(tmp_path)) for _ in range(2))
+def test_two_programs_send_trouble_that_is_not_known_any_more_once(another_store: Callable[[], AlertStore]) -> None:
+    one, two = (Watched(rule(), store=another_store()) for _ in range(2))
     for muted in (set[str](), {"orders"}, set[str]()):
         for watched in (one, two):
             watched.muted = muted
@@ -629,20 +637,20 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
     ]  # fmt: skip
 
 
-def restarted(watched: Watched, tmp_path: Path, *, after_s: int = 60) -> Watched:
+def restarted(watched: Watched, store: AlertStore, *, after_s: int = 60) -> Watched:
     """Another run with the same rules, whose monotonic clock begins anew."""
-    again = Watched(*watched.rules._rules, store=AlertStore(tmp_path))
+    again = Watched(*watched.rules._rules, store=store)
     again.wall_s = watched.wall_s + watched.s + after_s
     return again
 
 
-def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> None:
-    watched = Watched(rule(), rule("depth > 5"), store=AlertStore(tmp_path))
+def test_a_restart_repeats_nothing_and_tells_what_is_over(another_store: Callable[[], AlertStore]) -> None:
+    watched = Watched(rule(), rule("depth > 5"), store=another_store())
     name = "\x1b\udcff"
     watched.poll(stalled("a"), stalled("b"), stalled(name), s=100)
     assert said(watched.sent) == [("firing", 3), ("firing", 3)]
 
-    again = restarted(watched, tmp_path)
+    again = restarted(watched, another_store())
     again.poll(stalled("a"), state("b", Verdict.WATCHING, depth=9), stalled(name), s=200)
     assert again.sent == []
     # One is over, one is gone, and one is over and again in trouble.
@@ -655,37 +663,37 @@ def test_a_restart_repeats_nothing_and_tells_what_is_over(tmp_path: Path) -> Non
     again.poll(stalled("b"), stalled(name), s=100)
     assert said(again.sent)[4:] == [("firing", 1), ("firing", 1)]
     # And it is over for good: the next run knows of the others only.
-    assert restarted(again, tmp_path).poll(stalled("b"), stalled(name), s=200) == []
+    assert restarted(again, another_store()).poll(stalled("b"), stalled(name), s=200) == []
 
 
-def test_a_restart_keeps_to_the_time_of_repeats(tmp_path: Path) -> None:
-    watched = Watched(rule(repeat_ms=600_000), store=AlertStore(tmp_path))
+def test_a_restart_keeps_to_the_time_of_repeats(another_store: Callable[[], AlertStore]) -> None:
+    watched = Watched(rule(repeat_ms=600_000), store=another_store())
     watched.poll(stalled(), s=100)
-    again = restarted(watched, tmp_path)
+    again = restarted(watched, another_store())
     # Told after 5 s, and 155 s have passed.
     assert again.poll(stalled(), s=445) == []
     (message,) = again.poll(stalled(), s=2)
     assert (message.state, message.lasts_ms) == ("repeated", 605_000)
 
 
-def test_another_condition_or_a_week_ago_is_told_again(tmp_path: Path) -> None:
-    watched = Watched(rule("depth > 5", name="pile"), store=AlertStore(tmp_path))
+def test_another_condition_or_a_week_ago_is_told_again(another_store: Callable[[], AlertStore]) -> None:
+    watched = Watched(rule("depth > 5", name="pile"), store=another_store())
     watched.poll(stalled(), s=10)
-    other = Watched(rule("depth > 6", name="pile"), store=AlertStore(tmp_path))
+    other = Watched(rule("depth > 6", name="pile"), store=another_store())
     other.wall_s = watched.wall_s + 100
     assert said(other.poll(stalled(), s=10)) == [("firing", 1)]
-    late = restarted(watched, tmp_path, after_s=KEPT_MS // 1000)
+    late = restarted(watched, another_store(), after_s=KEPT_MS // 1000)
     assert said(late.poll(stalled(), s=10)) == [("firing", 1)]
 
 
-def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
+def test_a_rule_with_another_name_is_the_same(another_store: Callable[[], AlertStore]) -> None:
     rules = [rule(name="one", queues=("a", "b*")), rule(name="two", queues=("b*", "a")), rule(name="three")]
-    watched = Watched(*rules, store=AlertStore(tmp_path))
+    watched = Watched(*rules, store=another_store())
     watched.poll(stalled("a"), s=10)
     assert said(watched.sent) == [("firing", 1)] * 3
     # The second one is new: its queues are others.
     again = Watched(rule(name="first", queues=("b*", "a")), rule(name="2", queues=("a",)), rule(name="all"),
-                    store=AlertStore(tmp_path))  # fmt: skip
+                    store=another_store())  # fmt: skip
     again.wall_s = watched.wall_s + watched.s + 60
     again.poll(stalled("a"), s=100)
     again.poll(state("a"), s=100)
@@ -694,25 +702,27 @@ def test_a_rule_with_another_name_is_the_same(tmp_path: Path) -> None:
     assert reported == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
 
 
-def test_a_server_that_is_back_after_a_restart(tmp_path: Path) -> None:
-    watched = Watched(rule("server gone"), store=AlertStore(tmp_path))
+def test_a_server_that_is_back_after_a_restart(another_store: Callable[[], AlertStore]) -> None:
+    watched = Watched(rule("server gone"), store=another_store())
     watched.poll(failure=_GONE, s=10)
-    again = restarted(watched, tmp_path)
+    again = restarted(watched, another_store())
     (message,) = again.poll(s=100)
     assert message.text == "redis://shop:6379/0: answers again, 1m 10s after it was lost"
 
 
-def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(tmp_path: Path) -> None:
-    watched = Watched(rule("poisoned"), rule("receive count > 5"), store=AlertStore(tmp_path))
+def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(
+    another_store: Callable[[], AlertStore],
+) -> None:
+    watched = Watched(rule("poisoned"), rule("receive count > 5"), store=another_store())
     values: dict[str, Any] = {"depth": 3, "totalrecv": 9}
     watched.poll(state("a", Verdict.POISONED, highest_rc=9, **values), s=10)
-    again = restarted(watched, tmp_path)
+    again = restarted(watched, another_store())
     assert again.poll(state("a", **values), s=100) == []
     assert said(again.poll(state("a", looked_all_ms=NOON_MS, **values), s=100)) == [("resolved", 1), ("resolved", 1)]
 
 
-def test_two_programs_tell_others_once_and_each_its_own_terminal(tmp_path: Path) -> None:
-    one, two = (Watched(rule(repeat_ms=60_000), store=AlertStore(tmp_path)) for _ in range(2))
+def test_two_programs_tell_others_once_and_each_its_own_terminal(another_store: Callable[[], AlertStore]) -> None:
+    one, two = (Watched(rule(repeat_ms=60_000), store=another_store()) for _ in range(2))
     for second in range(200):
         both = [stalled("a"), stalled("b") if second >= 2 else state("b")]
         for watched in (one, two):
@@ -727,8 +737,8 @@ def test_two_programs_tell_others_once_and_each_its_own_terminal(tmp_path: Path)
     assert {"firing", "repeated", "resolved"} == set(by_state)
 
 
-def test_two_programs_that_group_differently_send_each_queue_once(tmp_path: Path) -> None:
-    one, two = (Watched(rule(), store=AlertStore(tmp_path)) for _ in range(2))
+def test_two_programs_that_group_differently_send_each_queue_once(another_store: Callable[[], AlertStore]) -> None:
+    one, two = (Watched(rule(), store=another_store()) for _ in range(2))
     for watched in (one, two):
         watched.poll(state("a"), state("b"))
     one.poll(stalled("a"), state("b"), s=6)
@@ -864,9 +874,9 @@ def test_another_server_that_took_over_is_named() -> None:
     assert watched.sent[1].title == "rsmq-tui: ended: trouble (1 queue gone: another server took over)"
 
 
-def test_an_alert_of_an_earlier_run_ends_if_the_server_is_empty(tmp_path: Path) -> None:
-    watched = Watched(rule(), store=AlertStore(tmp_path))
+def test_an_alert_of_an_earlier_run_ends_if_the_server_is_empty(another_store: Callable[[], AlertStore]) -> None:
+    watched = Watched(rule(), store=another_store())
     watched.poll(stalled(), s=10)
 
-    (message,) = restarted(watched, tmp_path).poll(s=100)
+    (message,) = restarted(watched, another_store()).poll(s=100)
     assert message.text.startswith("redis://shop:6379/0 rsmq: orders: queue gone (deleted, or lost with the server)")
