@@ -47,9 +47,10 @@ def _count(number: int) -> None:
     with suppress(AttributeError):
         found_heap = heap()
         counts |= {"heap_kb": found_heap.used_bytes >> 10, "heap_free_kb": found_heap.free_bytes >> 10}
-    # Of all loops: all_tasks() knows those of one. asyncio may be half imported, or have another name for them.
-    tasks = sys.modules.get("asyncio.tasks")
-    counts["tasks"] = sum(not task.done() for task in list(getattr(tasks, "_all_tasks", ())))
+    # Those of the loop of the main thread, as programs have no other. asyncio may be half imported, or none may run.
+    counts["tasks"] = 0
+    with suppress(KeyError, AttributeError, RuntimeError):
+        counts["tasks"] = len(sys.modules["asyncio"].all_tasks())
     # Those of asyncio's pool, which has a limit, and begins one whenever all are busy.
     threading = sys.modules.get("threading")
     counts["pool_threads"] = sum(each.name.startswith("asyncio_") for each in threading.enumerate()) if threading else 0
