@@ -3,6 +3,7 @@
 from tests.bench import (
     datasource_rows,
     event_rows,
+    exporter_rows,
     history_rows,
     list_poll_rows,
     list_rows,
@@ -33,6 +34,7 @@ ROWS: tuple[Row, ...] = (
     *tick_rows.ROWS,
     *servers_rows.ROWS,
     *event_rows.ROWS,
+    *exporter_rows.ROWS,
     *memory_rows.ROWS,
     *peek_rows.ROWS,
     *scan_rows.ROWS,

@@ -85,6 +85,17 @@ async def test_it_is_compressed_where_that_is_understood(exporter: Exporter) -> 
     assert len(packed.body) < len(plain.body)
 
 
+@pytest.mark.parametrize("escaping", ["dots", "values", "underscores", "allow-utf-8"])
+@pytest.mark.parametrize("text", ["text/plain;version=1.0.0", OPENMETRICS])
+async def test_names_are_as_documented_in_every_escaping(exporter: Exporter, text: str, escaping: str) -> None:
+    answer = await exporter.get(Accept=f"{text};escaping={escaping}")
+    names = {family.name for family in answer.families}
+
+    assert answer.headers["Content-Type"].endswith("escaping=underscores")
+    assert {"rsmq_up", "rsmq_queue_ready_messages"} <= names
+    assert all(sample.name.startswith(("rsmq_", "process_")) for sample in answer.samples)
+
+
 async def test_only_the_series_that_are_named(exporter: Exporter) -> None:
     answer = await exporter.get("/metrics?name[]=rsmq_up&name[]=rsmq_queues")
 
