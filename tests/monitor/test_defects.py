@@ -43,8 +43,8 @@ async def test_the_exporter_reads_the_others(client: Redis, redis_url: str, monk
         TargetPoller(Target("", "", name), poller, interval_s=9.0) for name, poller in (("good", good), ("bad", bad))
     ]
     for watch in watches:
-        watch._reading = watch._read(await watch._poller.poll())
-    readings = {reading.target.ns: reading for reading in (watch.last(1.0) for watch in watches)}
+        watch.reading = watch._read(await watch._poller.poll())
+    readings = {watch.target.ns: watch.reading for watch in watches}
     assert readings["good"].failure is None
     assert readings["bad"].failure is not None
     assert readings["bad"].failure.kind == "defect"

@@ -28,7 +28,7 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.text import is_named, printable
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
-from rsmq_tui.web.exporter.poller import Reading, Target
+from rsmq_tui.web.exporter.poller import NOT_YET, Reading, Target
 
 # Prometheus and its storage can be configured to refuse a whole scrape for one long label value; 2,048 is usual.
 LABEL_MAX = 256
@@ -287,7 +287,7 @@ def _build_info() -> Metric:
 
 
 def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
-    up = _gauge("rsmq_up", "Whether the server answered the last poll.", TARGET_LABELS)
+    up = _gauge("rsmq_up", "Whether the server answered the last poll; absent before the first.", TARGET_LABELS)
     queues = _gauge("rsmq_queues", "Queues in the namespace, or known lists.", TARGET_LABELS)
     last = _gauge(
         "rsmq_last_poll_timestamp_seconds", "Time of the last successful poll, by the server's clock.", TARGET_LABELS
@@ -311,7 +311,8 @@ def _of_targets(readings: tuple[Reading, ...]) -> Iterator[Metric]:
     )
     for reading in readings:
         labels, tally = _labels(reading.target), reading.tally
-        up.add_metric(labels, reading.failure is None)
+        if reading.failure is not NOT_YET:
+            up.add_metric(labels, reading.failure is None)
         duration.add_metric(labels, tally.polls, tally.seconds)
         sent.add_metric(labels, tally.bytes)
         commands.add_metric(labels, tally.commands)

@@ -2,7 +2,10 @@
 
 Polls also run in the background without scrapes: the verdicts `stalled` and `growing` compare polls over a minute or
 two, and must not depend on how often, or by how many servers, the exporter is scraped. With the default interval of a
-second, a scrape is answered at once from a snapshot that is at most a second old.
+second, a scrape is answered at once from a snapshot that is at most a second old, or waits for the running poll.
+
+A server is down only if a poll fails, because a connection is refused or a command is not answered in time. A poll that
+takes long proves nothing: this machine may be busy, or the queues many.
 """
 
 import asyncio
@@ -19,7 +22,7 @@ from rsmq_tui.protocol.kinds import RSMQ
 # Kinds of failures whose counters start at 0: an alert would not see the increase of a series that begins at 1.
 USUAL_FAILURES = ("refused", "timeout", "closed")
 
-_NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a moment")
+NOT_YET = Failure("starting", "it has not been polled yet", "ask again in a moment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class TargetPoller:
     """Polls a target while ``run`` runs, and answers scrapes.
 
     ``interval_s`` is the pause between polls in the background; after a failure the poller's back-off applies.
-    ``clock`` is the poller's monotonic clock, in seconds.
+    ``clock`` is the poller's monotonic clock, in seconds. ``reading`` is the state after the last poll.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class TargetPoller:
         # When the current poll began, and when the last one ended.
         self._begun_s: float | None = None
         self._ended_s: float | None = None
-        self._reading = Reading(target, None, _NOT_YET, PollTotals())
+        self.reading = Reading(target, None, NOT_YET, PollTotals())
 
     async def run(self) -> None:
         """Poll at each interval and on request, until cancelled; then close the connections."""
@@ -109,7 +112,7 @@ class TargetPoller:
                 self._begun_s = self._clock()
                 snapshot = await self._poller.poll()
                 self._begun_s, self._ended_s = None, self._clock()
-                self._reading = self._read(snapshot)
+                self.reading = self._read(snapshot)
                 # Release the scrapes that wait for this poll; later ones wait for the next.
                 self._answered.set()
                 self._answered = asyncio.Event()
@@ -118,14 +121,14 @@ class TargetPoller:
             await self._poller.aclose()
 
     async def scrape(self, *, max_age_s: float, patience_s: float) -> Reading:
-        """Return a reading no older than ``max_age_s``.
+        """Return a reading no older than ``max_age_s``, or the last one if a poll takes longer than ``patience_s``.
 
-        It joins the current poll, or requests one. A poll that takes longer than ``patience_s`` counts as failed. It
-        still continues, and later scrapes do not wait for the whole time again.
+        It joins the current poll, or requests one. A poll that takes longer continues, and later scrapes do not wait
+        for the whole time again.
         """
         now_s = self._clock()
         if self._ended_s is not None and now_s - self._ended_s < max_age_s:
-            return self._reading
+            return self.reading
         begun_s = self._begun_s
         if begun_s is None:
             begun_s = now_s
@@ -134,25 +137,12 @@ class TargetPoller:
         with suppress(TimeoutError):
             async with asyncio.timeout(max(0.0, begun_s + patience_s - now_s)):
                 await answered.wait()
-        return self._reading if answered.is_set() else self._unanswered(patience_s)
-
-    def last(self, patience_s: float) -> Reading:
-        """Return the last reading without polling; a poll that takes longer than ``patience_s`` counts as failed."""
-        begun_s = self._begun_s  # read once: this may be called from any thread
-        late = begun_s is not None and self._clock() - begun_s > patience_s
-        return self._unanswered(patience_s) if late else self._reading
+        return self.reading
 
     def _read(self, snapshot: Snapshot) -> Reading:
         failure = snapshot.connection.failure
-        good = snapshot if failure is None else self._reading.snapshot
-        return Reading(self.target, good, failure, self._reading.tally.with_poll(snapshot))
-
-    def _unanswered(self, patience_s: float) -> Reading:
-        sentence = f"the server has not answered for {patience_s:g} s"
-        return replace(
-            self._reading,
-            failure=Failure("timeout", sentence, "check whether it is overloaded, or whether a firewall blocks it"),
-        )
+        good = snapshot if failure is None else self.reading.snapshot
+        return Reading(self.target, good, failure, self.reading.tally.with_poll(snapshot))
 
     async def _wait(self, snapshot: Snapshot) -> None:
         retry_at_s = snapshot.connection.retry_at_s
@@ -183,6 +173,6 @@ class TargetPollers:
         return tuple(await asyncio.gather(*scrapes))
 
     def failed(self) -> tuple[Reading, ...]:
-        """Return the targets whose last poll failed or hangs, without polling."""
-        readings = (poller.last(self.patience_s) for poller in self._pollers)
+        """Return the targets whose last poll failed, without polling; may be called from any thread."""
+        readings = (poller.reading for poller in self._pollers)
         return tuple(reading for reading in readings if reading.failure is not None)

@@ -1,4 +1,4 @@
-"""Servers that are down or hang: said at once, in a scrape that ends, with nothing old shown as new."""
+"""Servers that are down or hang: said at once, in a scrape that ends, and not of a server that is only slow."""
 
 import asyncio
 import os
@@ -105,20 +105,36 @@ class TestPatience:
     def gate(self, monkeypatch: pytest.MonkeyPatch) -> Gate:
         return Gate(monkeypatch)
 
-    async def test_is_counted_from_the_beginning_of_the_poll(self, redis_url: str, gate: Gate) -> None:
+    async def test_its_end_does_not_make_a_slow_server_one_that_is_down(
+        self, redis_url: str, client: redis.Redis, gate: Gate
+    ) -> None:
+        Rsmq(client).create_queue("q")
         clock = FakeClock()
-        async with asyncio.timeout(SECONDS_MAX), exporting(redis_url, patience_s=NEVER_S, clock=clock) as exporter:
+        async with (
+            asyncio.timeout(SECONDS_MAX),
+            exporting(redis_url, max_age_s=1, patience_s=NEVER_S, clock=clock) as exporter,
+        ):
             await gate.next_poll()
+            gate.let_one_through()
+            good = await exporter.get()
+            Rsmq(client).send_message("q", "x")
+            clock.now_s += 1
+            slow = asyncio.create_task(exporter.get())
+            await gate.next_poll()
+            # From the beginning of the poll, not of the scrape.
             clock.now_s += NEVER_S + 1
-            first = await exporter.get()
-            second = await exporter.get()
+            late = [await exporter.get() for _ in range(2)]
             health = await exporter.get("/healthz")
             gate.open.set()
-            back = await exporter.until(lambda answer: answer.value("rsmq_up") == 1)
+            fresh = await slow
 
-        assert [first.value("rsmq_up"), second.value("rsmq_up")] == [0, 0]
-        assert (health.status, "has not answered for" in health.text) == (503, True)
-        assert failures(back) == 0
+        for answer in (good, *late):
+            assert answer.value("rsmq_up") == 1
+            assert answer.value("rsmq_queue_depth_messages") == 0
+            assert answer.value("rsmq_last_poll_timestamp_seconds") == good.value("rsmq_last_poll_timestamp_seconds")
+        assert (health.status, health.text) == (200, "ok\n")
+        assert fresh.value("rsmq_queue_depth_messages") == 1
+        assert failures(fresh) == 0
 
     async def test_ends_before_the_scraper_gives_up(self, redis_url: str, gate: Gate) -> None:
         async with asyncio.timeout(SECONDS_MAX), exporting(redis_url, patience_s=NEVER_S) as exporter:
@@ -126,7 +142,8 @@ class TestPatience:
             answer = await exporter.get(X_Prometheus_Scrape_Timeout_Seconds="0.6")
             gate.open.set()
 
-        assert answer.value("rsmq_up") == 0
+        # Nothing is known yet, not even that it is down.
+        assert answer.values("rsmq_up") == answer.values("rsmq_last_poll_timestamp_seconds") == []
 
     @pytest.mark.parametrize("reply", ["", "soon", "nan", "-1", "inf"])
     async def test_is_not_changed_by_nonsense(self, redis_url: str, gate: Gate, reply: str) -> None:

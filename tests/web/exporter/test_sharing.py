@@ -11,7 +11,7 @@ from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate
-from tests.web.exporter.scraping import NEVER_S, SECONDS_MAX, exporting, until
+from tests.web.exporter.scraping import NEVER_S, exporting, until
 
 
 def calls(client: redis.Redis) -> dict[str, int]:
@@ -88,7 +88,7 @@ async def test_verdicts_that_need_time_need_no_scrape(redis_url: str, client: re
         (poller,) = exporter.pollers
 
         def verdicts() -> list[str]:
-            snapshot = poller.last(SECONDS_MAX).current
+            snapshot = poller.reading.current
             return [queue.verdict.value for queue in snapshot.queues] if snapshot else []
 
         await until(lambda: verdicts() == ["stalled"])

@@ -65,7 +65,12 @@ _PRINTED = OneOf()
     at_least(0),
     default="1",
 )
-@option("--timeout T", "report a server as down if a poll takes longer than this: 0.5, 1m", at_least(0.1), default="3")
+@option(
+    "--timeout T",
+    "answer a scrape from the last poll if the next one takes longer than T: 0.5, 1m",
+    at_least(0.1),
+    default="3",
+)
 @option("--print-rules", "print example alert rules for Prometheus, as YAML", one_of=_PRINTED)
 @option("--print-dashboard", "print a dashboard to import into Grafana", one_of=_PRINTED)
 @reading
