@@ -217,22 +217,23 @@ _QUEUE_METRICS = (
 def queue_metrics(
     readings: Iterable[Reading], *, is_openmetrics: bool, queues: Sequence[str] = (), names: Container[str] = ()
 ) -> Iterator[bytes]:
-    """Yield the text of each metric of queues, in OpenMetrics or in the text format of Prometheus.
+    """Yield the text of the metrics of queues in parts, in OpenMetrics or in the text format of Prometheus.
 
     ``queues`` are the names or patterns of the wanted queues, and ``names`` the wanted metrics; empty for all.
     """
     found = [each for reading in readings for each in _labelled(reading, queues)]
     for metric in _QUEUE_METRICS:
-        name, values = metric.name, metric.value if isinstance(metric.value, Mapping) else {"": metric.value}
-        if names and name not in names:
+        if names and metric.name not in names:
             continue
-        lines = [
-            f"{name}{{{label}{labels}}} {_number(value)}\n"
-            for label, value_of in values.items()
-            for queue, labels, at_ms in found
-            if (value := value_of(queue, at_ms)) is not None
-        ]
-        yield f"{metric.header(is_openmetrics=is_openmetrics)}{''.join(lines)}".encode()
+        yield metric.header(is_openmetrics=is_openmetrics).encode()
+        for label, value_of in (metric.value if isinstance(metric.value, Mapping) else {"": metric.value}).items():
+            start = f"{metric.name}{{{label}"
+            lines = [
+                f"{start}{labels}}} {_number(value)}\n"
+                for queue, labels, at_ms in found
+                if (value := value_of(queue, at_ms)) is not None
+            ]
+            yield "".join(lines).encode()
 
 
 def _labelled(reading: Reading, queues: Sequence[str]) -> Iterator[tuple[QueueState, str, int]]:
