@@ -16,6 +16,7 @@ import rsmq_tui.web.exporter
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
+from tests.hostile.payloads import plant_queue
 from tests.web.exporter.scraping import ask
 
 pytestmark = pytest.mark.slow
@@ -94,6 +95,19 @@ def test_lists_are_served_beside_namespaces(redis_url: str, client: Redis, tmp_p
     assert answer.value("rsmq_queue_ready_messages", profile="live", ns="(lists)", kind="list", queue="queue:mail") == 2
     assert [answer.value("rsmq_queues", ns=ns) for ns in ("rsmq", "(lists)")] == [0, 1]
     assert (process.returncode, out, err) == (0, "", "")
+
+
+def test_only_the_queues_that_are_named(redis_url: str, client: Redis) -> None:
+    for queue in (b"orders", b"mail-a", b"mail-b", b"other", b"[x]"):
+        plant_queue(client, queue)
+    chosen = ("--queue", "orders", "--queue", "mail-*", "--queue", "[x]")
+    with serving("-r", redis_url, "exporter", *chosen) as (process, url, _):
+        answer = ask(url)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS_MAX)
+
+    assert answer.verdicts().keys() == {"orders", "mail-a", "mail-b", "[x]"}
+    assert answer.value("rsmq_queues") == 5
 
 
 def test_a_port_that_is_taken_is_one_sentence(command: Command) -> None:

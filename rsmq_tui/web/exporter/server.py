@@ -121,8 +121,8 @@ class MetricsServer(ThreadingMixIn, TCPServer):
     """Listens on ``host`` and ``port`` (0 for a free port) at once, and serves between ``start`` and ``stop``.
 
     A connection that is slow to send a request or to read a response is closed. If there are ``connections_max``, the
-    one that has been idle for the longest time is closed; if none is idle, a new one gets a 503. Raises OSError if it
-    cannot listen, and UnicodeError for an invalid host.
+    one that has been idle for the longest time is closed; if none is idle, a new one gets a 503. ``queues`` are those
+    of ``Renderer``. Raises OSError if it cannot listen, and UnicodeError for an invalid host.
     """
 
     allow_reuse_address = True
@@ -140,8 +140,8 @@ class MetricsServer(ThreadingMixIn, TCPServer):
     scrape: Scrape
     failed: Failed
 
-    def __init__(self, host: str, port: int) -> None:
-        self.renderer = Renderer()
+    def __init__(self, host: str, port: int, queues: Sequence[str] = ()) -> None:
+        self.renderer = Renderer(queues)
         self._busy = 0
         self._changed = threading.Condition()
         self._open: dict[Any, _Connection] = {}

@@ -8,7 +8,7 @@ import click
 
 from rsmq_tui.cli.errors import cannot_listen
 from rsmq_tui.cli.interrupts import call_at, run_interruptibly
-from rsmq_tui.cli.options import reading
+from rsmq_tui.cli.options import complete_queues, reading
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
@@ -32,6 +32,7 @@ _EXAMPLES = """\
 rsmq-tui exporter
 rsmq-tui -r redis://db1:6379 exporter --host 0.0.0.0 --port 9767
 rsmq-tui exporter --lists 'queue:*' --lists mail
+rsmq-tui exporter --queue orders --queue 'mail-*'
 rsmq-tui exporter --print-rules > rsmq-alerts.yml
 rsmq-tui exporter --print-dashboard > rsmq-dashboard.json"""
 _PRINTED = OneOf()
@@ -71,6 +72,13 @@ _PRINTED = OneOf()
     at_least(0.1),
     default="3",
 )
+@option(
+    "--queue Q",
+    "export only this queue, or the queues that match this pattern (* ? [...]); may be repeated",
+    name="queues",
+    multiple=True,
+    shell_complete=complete_queues,
+)
 @option("--print-rules", "print example alert rules for Prometheus, as YAML", one_of=_PRINTED)
 @option("--print-dashboard", "print a dashboard to import into Grafana", one_of=_PRINTED)
 @reading
@@ -90,7 +98,7 @@ async def _serve(options: Options) -> int:
     call_at(signal.SIGTERM, stop.set)
     pollers = _target_pollers(profiles_of(options), max_age_s=options.min_interval, patience_s=options.timeout)
     try:
-        server = MetricsServer(options.host, options.port)
+        server = MetricsServer(options.host, options.port, options.queues)
     except (OSError, UnicodeError) as error:
         raise cannot_listen(options.host, options.port, error) from error
     async with serving(server, pollers):
