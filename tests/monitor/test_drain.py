@@ -11,6 +11,7 @@ from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes, outlook
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
 from rsmq_tui.monitor.tracking.verdicts import drain_rates
+from tests.monitor.list_rows import ScriptedLists
 from tests.monitor.rows import Flow, Scripted
 
 
@@ -128,6 +129,52 @@ def test_of_batches_it_is_that_of_the_minute() -> None:
     states = [watched.run(flow, seconds=1, received=count, deleted=count) for count in moved]
 
     assert all(abs(state.drain_s - (state.ready or 0) / 5) < 4_000 for state in states[80:] if state.drain_s)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize("every_s", [15, 30, 60, 120])
+def test_a_queue_that_is_filled_in_batches_drains_over_all_of_them(every_s: int, is_list: bool) -> None:
+    """Between two batches it falls by 15/s, and by 5/s in the mean: the true time is when it first is empty."""
+    watched, depth, sent, taken = ScriptedLists() if is_list else Scripted(), 6_000, 6_000, 0
+    said: list[tuple[int, float | None]] = []
+    for second in range(2_000):
+        batch = 10 * every_s if second % every_s == every_s // 3 else 0
+        gone = min(15, depth + batch)
+        depth, sent, taken = depth + batch - gone, sent + batch, taken + gone
+        row = [depth, 0, 0, [1, b"%d" % taken, 1], None] if is_list else Flow(sent, taken, taken).row()
+        said.append((second, watched.poll_one(row).drain_s))
+        if not depth:
+            break
+    assert not depth
+
+    # From the third batch on, to some seconds before the end, and without the batches that are just seen.
+    shown = [(said_s, second - at) for at, said_s in said[2 * every_s + 60 : -every_s] if said_s is not None]
+    errors = sorted(abs(said_s - left_s) / left_s for said_s, left_s in shown)
+    assert len(shown) > 0.9 * (len(said) - 3 * every_s - 60)
+    assert errors[len(errors) * 9 // 10] < 0.2
+
+
+def test_what_is_left_of_batches_that_are_over_drains_as_it_falls() -> None:
+    watched, flow = Scripted(), Flow(sent=6_000)
+    for second in range(300):
+        flow.move(sent=300 if second % 30 == 10 else 0, received=15, deleted=15)
+        state = watched.poll_one(flow.row())
+    assert state.drain_s is not None
+    assert state.drain_s > flow.depth / 6
+    states = [watched.run(flow, seconds=1, received=15, deleted=15) for _ in range(40)]
+
+    assert states[-1].drain_s == pytest.approx(flow.depth / 15, rel=0.01)
+
+
+def test_a_change_of_this_program_is_no_batch() -> None:
+    watched, flow = Scripted(), Flow(sent=6_000)
+    for second in range(200):
+        if second % 40 == 20:
+            watched.tracker.note_own_change(["q"])
+        flow.move(sent=500 if second % 40 == 20 else 0, received=15, deleted=15)
+        state = watched.poll_one(flow.row())
+
+    assert state.drain_s == pytest.approx(flow.depth / 15, rel=0.01)
 
 
 def test_arrivals_that_fell_by_chance_change_no_time() -> None:

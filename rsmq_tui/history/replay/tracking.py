@@ -17,7 +17,7 @@ from rsmq_tui.monitor.tracking.place_tracker import RunningTotals
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, FlightTimes, ListSeries, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
 from rsmq_tui.monitor.tracking.trend import TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.verdicts import Judgement, clearly_shrinks, drain_of, drain_rates, falls_from
+from rsmq_tui.monitor.tracking.verdicts import Judgement, batches_of, clearly_shrinks, drain_of, drain_rates, falls_from
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -292,7 +292,11 @@ class PlaceTrack:
             net_s = latest.arrivals_s - latest.deletes_s
         else:
             net_s = 1000 * (now.depth - since.depth) / max(1, now.at_ms - since.at_ms)
-        return now.ready / -net_s if net_s < 0 else None
+        drain_s = now.ready / -net_s if net_s < 0 else None
+        batches = batches_of(series, max(0, created_ms or 0, *self._trend.gaps_ms[-1:]), now.at_ms)
+        if batches is not None and batches.change_s < 0 and (left := batches.left(now.at_ms, drain_s)):
+            return left / -batches.change_s
+        return drain_s
 
     def _limit_at(self, state: QueueState, poll: Poll) -> Limit | None:
         """Return the limit that a queue reaches first, as it was live."""

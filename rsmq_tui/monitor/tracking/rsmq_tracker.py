@@ -169,7 +169,7 @@ class RsmqTracker(Tracker):
     ) -> int:
         """Return until when the rates of a queue that does not change stay the same."""
         if is_still and not measures_growth:
-            self._earlier = self._grown = self._fallen = None
+            self._earlier = self._grown = self._fallen = self._batched = None
             return _FOREVER
         if measured_ms < RATE_SPAN_MS:
             # Those over a shorter span change with each poll.
@@ -185,14 +185,21 @@ class RsmqTracker(Tracker):
     def _drain(
         self, earlier: Sample, sample: Sample, trend: Rates | None, rates: Rates | None, judged: Judgement
     ) -> tuple[Drain, float | None]:
-        """Return what ``drain_of`` does, by the rates since an earlier sample, or since the queue began to fall."""
+        """Return what ``drain_of`` does, by the rates since an earlier sample, or since the queue began to fall.
+
+        Of a queue that drains over several batches, they are those of whole batches.
+        """
         # Fast path: most queues neither grow nor shrink.
         if rates is not None and clearly_shrinks(rates):
             trend = sample.rates_since(self._falls_from(earlier, sample))
         backlog_s = None
         if trend is not None and trend.arrivals_s > trend.deletes_s:
             backlog_s = 1000 * self._backlog_since(earlier, sample) / (sample.at_ms - earlier.at_ms)
-        return drain_of(sample.ready, trend, rates, judged, self._thresholds, backlog_s)
+        found = drain_of(sample.ready, trend, rates, judged, self._thresholds, backlog_s)
+        if (batches := self._batches(sample)) is None or not (left := batches.left(sample.at_ms, found[1])):
+            return found
+        whole = batches.last.rates_since(batches.first)
+        return drain_of(left, whole, whole, judged, self._thresholds)
 
     def _remember(self) -> tuple[int, ...]:
         found = self.look.found

@@ -15,9 +15,11 @@ from rsmq_tui.monitor.tracking.trend import ReferenceBucket, Trend
 from rsmq_tui.monitor.tracking.verdicts import (
     GROWTH_SAMPLES_MIN,
     NO_GROWTH,
+    Batches,
     Growth,
     Thresholds,
     Troubles,
+    batches_of,
     falls_from,
     last_index,
 )
@@ -57,6 +59,7 @@ class Tracker(ABC):
 
     NUMBERS: ClassVar[int]
     __slots__ = (
+        "_batched",
         "_changed",
         "_earlier",
         "_fallen",
@@ -118,6 +121,8 @@ class Tracker(ABC):
         self._grown: tuple[list[int], dict[str, Growth]] | None = None
         # The last sample that ``_falls_from`` returned, after the buckets that it was found from.
         self._fallen: tuple[tuple[Any, ...], Sample] | None = None
+        # The batches of the last minutes, after the bucket that they were found at.
+        self._batched: tuple[list[int], Batches | None] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
 
@@ -240,7 +245,7 @@ class Tracker(ABC):
     def _begin_at(self, sample: Sample | None) -> None:
         """Drop the samples before this one, or all of them if it is None."""
         self._first = sample
-        self._earlier = self._grown = self._fallen = None
+        self._earlier = self._grown = self._fallen = self._batched = None
 
     def _rates_from(self, references: ReferenceBuckets, sample: Sample) -> tuple[Sample, Sample]:
         """Return the samples from which rates and the trend count: none spans a change of this program."""
@@ -262,6 +267,16 @@ class Tracker(ABC):
             between = self.series.between(earlier.at_ms, sample.at_ms)
             self._fallen = buckets, falls_from((earlier, *between, sample))
         return self._fallen[1]
+
+    def _batches(self, sample: Sample) -> Batches | None:
+        """Return the batches that fill the queue; found once for each bucket."""
+        # Fast path: most queues hold few messages.
+        if sample.ready < self._thresholds.growing_messages:
+            return None
+        last = self.series.times_ms[-1:]
+        if self._batched is None or self._batched[0] != last:
+            self._batched = last, batches_of(self.series, self._known_from_ms(sample), sample.at_ms)
+        return self._batched[1]
 
     def _growth(
         self, references: ReferenceBuckets, sample: Sample, *, grows: bool, created_ms: int | None = None

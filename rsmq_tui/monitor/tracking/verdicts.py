@@ -10,13 +10,14 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, pairwise
-from math import sqrt
+from math import isnan, sqrt
+from operator import sub
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate, seconds
-from rsmq_tui.monitor.tracking.series import Rates, Sample
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS_MS, COUNTERS, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import kind_named
 
@@ -55,6 +56,9 @@ _BATCH_SHARE = 0.25
 _SEVERAL = 2
 # Fewer samples between two batches do not tell how low the queue was.
 _BATCH_SAMPLES_MIN = 8
+# By how many standard deviations a batch raises the depth; and how many times the median deviation one of these is.
+_BATCH_DEVIATIONS = 5
+_DEVIATION_OF_MEDIAN = 1.5
 
 
 # Thresholds that are no durations, in words.
@@ -496,6 +500,63 @@ def falls_from(samples: Sequence[Sample]) -> Sample:
     fall = sum(falls)
     variance = max(fall, sum((each - fall / len(falls)) ** 2 for each in falls))
     return samples[highest] if fall > _TURN_DEVIATIONS * sqrt(variance) else samples[0]
+
+
+class Batches(NamedTuple):
+    """The batches that fill a queue: the samples just before the first and the last one, and when the next is due."""
+
+    first: Sample
+    last: Sample
+    due_ms: int
+
+    @property
+    def change_s(self) -> float:
+        """The change of the depth per second, over whole batches."""
+        return 1000 * (self.last.depth - self.first.depth) / (self.last.at_ms - self.first.at_ms)
+
+    def left(self, at_ms: int, drain_s: float | None) -> int:
+        """Return how many messages are ready that the next batches add to, at the rates of whole batches.
+
+        0 if the last one was worked off before it ended, or if all are in ``drain_s``, which is before the next batch.
+        """
+        if drain_s is not None and at_ms + 1000 * drain_s <= self.due_ms:
+            return 0
+        return max(0, round(self.last.ready + min(0.0, self.change_s) * (at_ms - self.last.at_ms) / 1000))
+
+
+def batches_of(series: QueueSeries, from_ms: int, at_ms: int) -> Batches | None:
+    """Return the batches of the last ``BUCKETS_MS``, but not before ``from_ms``; None without two, or if they are over.
+
+    A batch is a rise from one bucket to the next by more than chance: by more than what the other buckets differ by,
+    and what comes and goes at random. A change of this program is none.
+    """
+    times_ms = series.times_ms
+    start = bisect_left(times_ms, max(from_ms, at_ms - BUCKETS_MS, *(series.changed_ms or ())))
+    depths = series.counters[COUNTERS * start :: COUNTERS]
+    changes = list(map(sub, depths[1:], depths))
+    # Fast path: most queues only fall or rise by little. Without a sample, a depth is NaN.
+    if len(changes) < _BATCH_SAMPLES_MIN or isnan(sum(changes)) or max(changes) < _BATCH_DEVIATIONS:
+        return None
+    usual = sorted(changes)[len(changes) // 2]
+    spread = sorted(abs(change - usual) for change in changes)[len(changes) // 2]
+    chance = max(_DEVIATION_OF_MEDIAN * spread, sqrt(sum(map(abs, changes)) / len(changes)))
+    least = max(0.0, usual + _BATCH_DEVIATIONS * chance)
+    before = [
+        start + place
+        for place, change in enumerate(changes)
+        # What takes several buckets is one batch.
+        if change > least and not (place and changes[place - 1] > least)
+    ]
+    if len(before) < 2:
+        return None
+    begun_ms = [times_ms[place] for place in before]
+    longest_ms = max(later - earlier for earlier, later in pairwise(begun_ms))
+    due_ms = begun_ms[-1] + longest_ms
+    first, last = series.at(before[0]), series.at(before[-1])
+    # A batch is seen in the bucket after it, and may be one bucket late.
+    if first is None or last is None or at_ms > due_ms + 2 * BUCKET_MS:
+        return None
+    return Batches(first, last, due_ms)
 
 
 def drain_of(
