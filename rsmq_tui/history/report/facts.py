@@ -533,9 +533,9 @@ def _sums(
 ) -> dict[QueueRef, dict[str, float | None]]:
     """Aggregate each queue over the first of the ranges, and its late messages over each.
 
-    A message counts as late if it was received, not for another time, in a minute in which the oldest ready message
-    was older than the limit on average: queues deliver the oldest message first. Where nothing was received, the
-    number is unknown: messages that wait for a consumer may be late.
+    A message counts as late if it was received, not for another time, while the oldest ready message was older than the
+    limit: queues deliver the oldest message first. Where nothing was received, the number is unknown: messages that
+    wait for a consumer may be late.
     """
     kinds = {"weight": "sum", "depth": "sum", "depth_max": "max", "age_max": "max"}
     kinds |= dict.fromkeys(("arrivals", "deletes", "covered"), "sum")
@@ -554,10 +554,12 @@ def _sums(
         again = pc.coalesce(rows.column("redeliveries"), 0)
         received = pc.subtract(rows.column("receives"), again).cast(pa.float64(), safe=False)
         received = pc.if_else(pc.greater(received, 0.0), received, None)
-        none = pc.if_else(pc.is_valid(received), 0.0, None)
-        age = pc.coalesce(rows.column(f"{AGE}_mean").cast(pa.float64(), safe=False), 0.0)
+        age, age_max = (
+            pc.coalesce(rows.column(f"{AGE}_{statistic}").cast(pa.float64(), safe=False), 0.0)
+            for statistic in ("mean", "max")
+        )
         late = {
-            f"late{limit}_{number}": pc.if_else(each, pc.if_else(pc.greater(age, float(limit)), received, none), None)
+            f"late{limit}_{number}": pc.if_else(each, pc.multiply(received, _share_above(limit, age, age_max)), None)
             for number, each in enumerate(inside)
             for limit in limits_ms
         }
@@ -577,6 +579,14 @@ def _sums(
     )
     reach = TimeRange(spans[-1].from_ms, spans[0].to_ms)
     return sums_by_queue(analysis, reach, columns, added, kinds)
+
+
+def _share_above(limit: float, mean: pa.Array, highest: pa.Array) -> pa.Array:
+    """Return in what share of a minute a value is above a limit, if it falls or rises evenly to or from its highest."""
+    lowest = pc.subtract(pc.multiply(mean, 2.0), highest)
+    share = pc.divide(pc.subtract(highest, float(limit)), pc.subtract(highest, lowest))
+    some = pc.min_element_wise(1.0, share)
+    return pc.if_else(pc.greater(highest, float(limit)), pc.if_else(pc.greater(lowest, float(limit)), 1.0, some), 0.0)
 
 
 def _queue_sums(

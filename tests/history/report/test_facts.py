@@ -121,6 +121,20 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     assert "38,400" not in as_markdown(report)
 
 
+@pytest.mark.parametrize(
+    ("mean_s", "highest_s", "late"),
+    [(700, 800, 60), (600, 900, 30), (500, 900, 22.5), (300, 600, 0), (590, 590, 0), (610, 610, 60)],
+)
+def test_of_a_minute_in_which_a_backlog_drains_the_messages_before_the_limit_are_late(
+    tmp_path: Path, mean_s: float, highest_s: float, late: float
+) -> None:
+    """The first ready message was at first ``highest_s`` old, and at last as much less than the mean."""
+    made = Made(tmp_path)
+    row = bucket(ORDERS, START_MS, 60_000, depth=1_460.0, oldest_ready_age_ms=mean_s * 1000.0)
+    made.add(ROLLUP_1M, {**row, "oldest_ready_age_ms_max": highest_s * 1000.0, "receives": 60, "redeliveries": 0})
+    assert of(made, {ORDERS: {}}, 1).figures.late == pytest.approx(late)
+
+
 def test_of_a_queue_that_nobody_received_from_it_is_unknown_how_many_messages_were_late(tmp_path: Path) -> None:
     made = Made(tmp_path)
     for ref, received in ((ORDERS, 0), (EMAILS, 12), (WEBHOOKS, 30)):
