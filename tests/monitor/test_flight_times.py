@@ -57,6 +57,7 @@ async def test_percentiles_of_all_that_is_in_flight(redis_url: str, client: redi
     late_ms = now_ms(client) - begun_ms
     assert times is not None
     assert times.sampled == number
+    assert times.is_percentile == (number == FLIGHTS_MAX)
     waits, works = [made_[0] for made_ in made], [made_[1] for made_ in made]
     # An id holds its time in microseconds, so the whole milliseconds are exact.
     assert (times.wait_p50_ms, times.wait_p95_ms) == (_percentile(waits, 0.5), _percentile(waits, 0.95))

@@ -36,7 +36,9 @@ async def test_times_are_in_the_overview_and_on_the_queue(orders: Orders, client
         await pilot.press("enter")
         await until(
             pilot,
-            lambda: re.search(r"wait 2h 0m, p95 2h 0m · work 4m \d+s, p95 4m \d+s", text_of(app_of(pilot))),
+            lambda: re.search(
+                r"wait 2h 0m, longest 2h 0m · work 4m \d+s, longest 4m \d+s · of 1 in flight", text_of(app_of(pilot))
+            ),
             "facts",
         )
         chart = pilot.app.screen.query_one("#flights", ChartPanel)

@@ -50,7 +50,14 @@ class FlightTimes(NamedTuple):
     work_p50_ms: int | None
     work_p95_ms: int | None
 
+    @property
+    def is_percentile(self) -> bool:
+        """False if the 95th percentiles are the highest values, as they are of few messages."""
+        return self.sampled >= _PERCENTILE_MIN
 
+
+# Of fewer values, the 95th percentile by nearest rank is the highest.
+_PERCENTILE_MIN = 20
 _FLIGHT_NUMBERS = len(FlightTimes._fields)
 # Stands for None in the numbers of a memory.
 UNKNOWN = -(1 << 63)
