@@ -256,8 +256,8 @@ vt_s: float: attribute vt as last seen
 received: whole: received messages in inventories, which mostly show those that are held longest
 expired_share: float: share of them that became visible again before they were deleted
 holding_ms_p99: float: 99 % of those seen to go were deleted within this time after their first receive
-advised_vt_s: float: the vt that would cover 99 % or more; null if vt is enough, too little is known, or consumers may
-    crash
+advised_vt_s: float: the vt that would cover 99 % or more; null if vt is enough, too little is known, consumers may
+    crash, or messages fail
 receives: whole: receives in the covered time; null for lists, which count nothing, and in older tables
 redeliveries: whole: how many of these delivered a message again: see rollup_1h; null in older tables
 told: text: the advice in one sentence

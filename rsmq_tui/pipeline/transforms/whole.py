@@ -9,6 +9,8 @@ be near their error; then it says which time between inventories would do.
 
 A message whose consumer crashed is held for vt, and then for as long as others are. If consumers need longer than vt
 instead, there are messages that are held for nearly as long as vt.
+
+Messages that are received again and again fail, for whatever reason: if they are most of the redeliveries, no vt helps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -133,6 +135,9 @@ NEARLY_ALL, HARDLY_ANY = 0.75, 0.5
 """If that share of the messages that are held longer than vt is near vt, and at most that share as many are held for
 nearly as long as vt, consumers may crash."""
 
+FAILS_RC = 5
+"""A message that is received so often fails, unless messages are held for as many times vt."""
+
 _COVERED = 99
 _AGAIN_MAX = 0.01
 
@@ -158,6 +163,8 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
         .agg(
             sf.coalesce(sf.sum("final_received"), sf.lit(0)).alias("received"),
             sf.sum("final_expired").alias("expired"),
+            sf.sum(_again_from(2)).alias("again_seen"),
+            sf.sum(_again_from(FAILS_RC)).alias("again_failing"),
             sf.collect_list(
                 sf.struct(sf.col("holding_ms_known").alias("known"), "holding_error_ms", "holding_ms_quantiles")
             ).alias("days"),
@@ -181,7 +188,9 @@ def advice(lifecycle: DataFrame, hours: DataFrame) -> DataFrame:
     covering_s = sf.ceil(sf.col("most_ms") / 1000).cast("double")
     # At that distance a holding time of vt, or of what messages are held at least, is clear, or vt covers it.
     every_s = sf.greatest(sf.col("vt_s"), (p99_ms - error_ms) / 1000, sf.lit(2.0)) / 2
-    is_wanted = _came_back_often() & (sf.col("known") >= KNOWN_MIN) & is_clear & ~_is_covered() & ~_may_crash()
+    is_wanted = (
+        _came_back_often() & (sf.col("known") >= KNOWN_MIN) & is_clear & ~_is_covered() & ~_may_crash() & ~_fail()
+    )
     advised = (
         known.withColumn("error_ms", sf.coalesce(sf.array_max(counting["holding_error_ms"]), sf.lit(0.0)))
         .withColumn("most_ms", most_ms)
@@ -203,6 +212,10 @@ def _advice_text() -> Column:
         sf.when(~(receives > 0) | sf.col("again_share").isNull(), "no receive was counted")
         .when(sf.col("again_share") <= _AGAIN_MAX, sf.coalesce(joined(vt, " is enough: ", came_back), came_back))
         .when(is_once, joined(came_back, ", in two hours at most: too seldom to tell a low vt from a crash"))
+        .when(
+            _fail(),
+            joined(came_back, f", most of them one that was received {FAILS_RC} times or more: it fails with any vt"),
+        )
         .when(
             sf.col("known") < KNOWN_MIN,
             joined(came_back, "; too few were seen in inventories (", count(sf.col("known")), ") to advise a vt"),
@@ -239,6 +252,19 @@ def _came_back_often() -> Column:
     """Return whether so many messages came back, and at so many times, that the vt may be too low."""
     is_often = (sf.col("again_share") > _AGAIN_MAX) & (sf.col("again_hours") >= AGAIN_HOURS_MIN)
     return sf.coalesce(is_often, sf.lit(False))
+
+
+def _again_from(rc: int) -> Column:
+    """Return how many redeliveries those messages had at least that were received so often."""
+    again = sf.transform("rc_counts", lambda number, at: sf.when(at >= rc, number * (at - 1)).otherwise(0))
+    return sf.coalesce(sf.aggregate(again, sf.lit(0).cast("bigint"), lambda total, each: total + each), sf.lit(0))
+
+
+def _fail() -> Column:
+    """Return whether most redeliveries are of messages that fail, by their receive counts in inventories."""
+    is_most = (sf.col("again_failing") > 0) & (sf.col("again_failing") >= sf.col("again_seen") * NEARLY_ALL)
+    is_slow = sf.col("holding_ms_p99") >= sf.col("vt_s") * 1000 * (FAILS_RC - 1)
+    return sf.coalesce(is_most & ~sf.coalesce(is_slow, sf.lit(False)), sf.lit(False))
 
 
 def _is_covered() -> Column:

@@ -25,15 +25,21 @@ def table(spark: SparkSession, name: str, rows: list[Row]) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_pylist(filled, schema))
 
 
-def lifecycle_of(spark: SparkSession, days: list[tuple[str, int, int, list[float], float | None]]) -> DataFrame:
-    """Days of queues: how many were received, how many of these came back, how long in s they were held, the error."""
+def lifecycle_of(
+    spark: SparkSession, days: list[tuple[str, int, int, list[float], float | None]], rcs: dict[str, list[int]]
+) -> DataFrame:
+    """Days of queues: how many were received, how many of these came back, how long in s they were held, the error.
+
+    ``rcs`` has the receive counts of the messages of some queues, on each day.
+    """
     rows = [
         {"day": day(number), "queue": queue, "final_received": received, "final_expired": expired, "held": held}
         | {"holding_error_ms": None if error_s is None else error_s * 1000}
+        | {"rc_counts": [sum(min(rc, 10) == at for rc in rcs.get(queue, ())) for at in range(11)]}
         for number, (queue, received, expired, held, error_s) in enumerate(days)
     ]
     schema = "day string, queue string, final_received bigint, final_expired bigint, held array<double>"
-    schema += ", holding_error_ms double"
+    schema += ", holding_error_ms double, rc_counts array<bigint>"
     by_day = spark.createDataFrame(rows, schema)
     held_ms = sf.transform(sf.sort_array("held"), lambda held_s: held_s * 1000)
     summaries = by_day.withColumn("held_ms", held_ms).withColumns(
@@ -74,12 +80,17 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
             # Consumers crash, or need a little longer than vt, or much longer.
             ("crashing", 300, 30, [2.0] * 80 + [32.0] * 20, 5.0), ("little low", 300, 30, [28.0, 32.0] * 50, 5.0),
             ("far too low", 300, 30, [2.0] * 80 + [60.0] * 20, 5.0),
+            # Three messages come back again and again, or messages need five times the vt.
+            ("poisoned", 300, 3, [2.0] * 80 + [60.0] * 20, 5.0), ("five times", 300, 30, [150.0] * 100, 5.0),
             # Inventories show the twenty messages that a consumer held when it was killed, and few of the others.
             ("crashed once", 56, 20, [89.0] * 20, 7.5), ("crashed once in a short recording", 21, 20, [47.0] * 20, 7.5),
         ],
+        {"poisoned": [1] * 290 + [2] * 7 + [40] * 3, "five times": [5] * 300, "far too low": [1] * 270 + [2] * 29 + [9]}
     )  # fmt: skip
     often = dict.fromkeys(("slow", "hardly known", "far apart", "near enough", "held long"), (1_000, [120, 100, 140]))
-    often |= dict.fromkeys(("crashing", "little low", "far too low"), (1_000, [120, 100, 140]))
+    often |= dict.fromkeys(
+        ("crashing", "little low", "far too low", "poisoned", "five times"), (1_000, [120, 100, 140])
+    )
     often |= dict.fromkeys(("after an outage", "seen by two", "without vt", "long"), (1_000, [120, 100, 140, 0]))
     counted = often | {
         "quick": (100_000, [0, 0]), "never received": (0, [0]),
@@ -109,6 +120,8 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "vt of 32 s would cover 99 % or more",
         "little low": f"{twelve}; if no consumer crashed, a vt of 32 s (now 30 s) would cover 99 % or more",
         "far too low": f"{twelve}; if no consumer crashed, a vt of 60 s (now 30 s) would cover 99 % or more",
+        "poisoned": f"{twelve}, most of them one that was received 5 times or more: it fails with any vt",
+        "five times": f"{twelve}; if no consumer crashed, a vt of 150 s (now 30 s) would cover 99 % or more",
         "after an outage": f"{nine}; if no consumer crashed, a vt of 60 s (now 30 s) would cover 99 % or more",
         "seen by two": f"{nine}; inventories every 15 s would show which vt is enough",
         "crashed once": "vt 30 s is enough: about 20 of 3,476 receives (less than 1 %) redelivered a message",
@@ -123,6 +136,7 @@ def test_advice_is_of_all_days_together(spark: SparkSession) -> None:
         "after an outage": 60.0,
         "little low": 32.0,
         "far too low": 60.0,
+        "five times": 150.0,
     }
     slow, unknown, never = rows["slow"], rows["hardly known"], rows["never received"]
     assert (slow["vt_s"], slow["receives"], slow["redeliveries"]) == (30.0, 3000, 360)
