@@ -506,6 +506,20 @@ class TestGrowing:
         said = sum(verdicts_of(depths, every_s=5).count(Verdict.GROWING) for depths in queues)
         assert said < 0.04 * sum(map(len, queues))
 
+    def test_seldom_by_what_is_sent_and_deleted_at_random(self) -> None:
+        """The growth of a queue that holds its own at a load of 95 % is less than that of its counters by chance."""
+        chance, said, polls = Random(3), 0, 0
+        for _ in range(10):
+            watched, flow = Scripted(), Flow()
+            for _ in range(1_440):
+                sent = poisson(chance, 50)
+                gone = min(flow.depth + sent, poisson(chance, 50 / 0.95))
+                flow.head_ms = watched.at_ms
+                flow.move(sent=sent, received=gone, deleted=gone)
+                said += watched.poll_one(flow.row(), after_s=5).verdict is Verdict.GROWING
+                polls += 1
+        assert said < 0.015 * polls
+
     @pytest.mark.parametrize("backlog", [0, 3_000])
     def test_as_soon_after_a_backlog(self, backlog: int) -> None:
         """A backlog of the hour before was as high, but once."""

@@ -105,14 +105,20 @@ class Thresholds:
 
         What counts is the lowest depth of each third of the samples. Each must exceed the one before, and the last one
         by half of the average or more, because one burst is no growth. As a third may be shorter than the time between
-        two batches, the last third must be above all of the first.
+        two batches, the last third must be above all of the first. And over all samples, the depth must rise by as much
+        as it does by chance, if messages are sent and deleted at random: by one standard deviation.
         """
         if len(depths) < GROWTH_SAMPLES_MIN:
             return 0.0
         third = len(depths) // 3
         starts_ms = times_ms[0], times_ms[third], times_ms[2 * third]
         lows = min(depths[:third]), min(depths[third : 2 * third]), min(depths[2 * third :])
-        return self._growth_of(starts_ms, lows, times_ms[-1], arrived) if lows[2] > max(depths[:third]) else 0.0
+        if lows[2] <= max(depths[:third]):
+            return 0.0
+        grown = depths[-1] - depths[0]
+        chance = sqrt(max(1.0, 2 * arrived - grown)) if arrived else 0.0
+        share = self._growth_of(starts_ms, lows, times_ms[-1], arrived)
+        return min(share, grown / chance) if chance else share
 
     def is_lasting(self, times_ms: Sequence[int], depths: Sequence[float], first: int) -> bool:
         """Return whether a growth over the samples from the index ``first`` on is more than chance, by those before.
