@@ -139,6 +139,13 @@ class AuditedChange:
         of = "" if self.origin is None else f" (of the change of {moment(self.origin.at_ms)})"
         return f"{self.summary}{'' if self.is_complete else ', ended early'}{of}"
 
+    def undone_words(self, moment: Callable[[int], str]) -> str:
+        """Return when it was undone, and how much of it if not all of it was; empty if nothing was."""
+        if self.undone_ms is None:
+            return ""
+        part = "" if self.undone >= self.done else f"{count(self.undone)} at "
+        return f"{part}{moment(self.undone_ms)}"
+
     @property
     def counts(self) -> tuple[ChangeCounts, ...]:
         """How it shows in the counters of RSMQ queues, if that is known."""

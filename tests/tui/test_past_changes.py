@@ -82,7 +82,7 @@ async def test_the_page_of_changes_has_each_with_what_became_of_it(
              *["move:", "moved", "20", "of", "200", "messages", "to", "emails"]],
             ["05-17", "14:35:00", "orders", "·", "prod", "rsmq", "ada", *_words("▲ growing, over 3h 25m later"),
              *["undo:", "put", "back", "150", "of", "200", "messages,", "50", "skipped"]],
-            ["05-17", "14:30:10", "orders", "·", "prod", "rsmq", "ada", "150", "05-17", "14:35",
+            ["05-17", "14:30:10", "orders", "·", "prod", "rsmq", "ada", *_words("150 at 05-17 14:35"),
              *_words("▲ growing, over 3h 29m later"), *["purge:", "deleted", "200", "of", "200", "messages"]],
         ]  # fmt: skip
         await press(pilot, "j", "j")
@@ -168,7 +168,7 @@ def test_a_head_has_the_changes_of_its_queues_and_an_outage_those_of_its_server(
 
 
 @pytest.mark.parametrize(
-    ("ended", "words"), [("over", "over 1m 0s later"), (OPEN, "not over"), ("unknown", "its end is not known")]
+    ("ended", "words"), [("over", "over 1m 0s later"), (OPEN, "ongoing"), ("unknown", "its end is not known")]
 )
 def test_whether_the_incident_of_a_change_ended_is_said_as_far_as_it_is_known(ended: str, words: str) -> None:
     (row,) = change_rows(lists_of([incident("orders", ended=ended)], PURGE))

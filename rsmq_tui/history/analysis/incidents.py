@@ -26,7 +26,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
 from rsmq_tui.monitor.model import was_created_again
-from rsmq_tui.monitor.text import count, plural
+from rsmq_tui.monitor.text import count, duration, plural
 
 _NOTHING = Expected()
 _WORST_FIRST = (DOWN, *(verdict.value for verdict in Verdict))
@@ -70,6 +70,15 @@ def incidents_at(changes: Iterable[AuditedChange], incidents: Iterable[Incident]
         if during is not None:
             found[change] = during
     return found
+
+
+def outcome_words(change: AuditedChange, incident: Incident, until_ms: int | None = None) -> str:
+    """Return how long after a change the incident in which it was made was over; ``until_ms`` ends what is known."""
+    if incident.is_ongoing(until_ms):
+        return "ongoing"
+    if incident.ended != "over":
+        return "its end is not known"
+    return f"over {duration(incident.end_ms - change.at_ms)} later"
 
 
 def of_chosen(

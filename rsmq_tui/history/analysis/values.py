@@ -68,6 +68,7 @@ class _Trouble:
     queue: str | None
     start_ms: int
     end_ms: int
+    ended: str
 
     @property
     def ref(self) -> QueueRef | None:
@@ -79,9 +80,9 @@ class _Trouble:
         """How long it lasted, as far as it is known."""
         return max(0, self.end_ms - self.start_ms)
 
-    def within(self, span: TimeRange) -> int:
-        """Return how many ms of a range it lasted."""
-        return max(0, min(self.end_ms, span.to_ms) - max(self.start_ms, span.from_ms))
+    def is_ongoing(self, at_ms: int | None = None) -> bool:
+        """Return whether it goes on after a time, or at the end of the history."""
+        return self.ended == OPEN or (at_ms is not None and self.end_ms > at_ms)
 
 
 @dataclass(frozen=True, slots=True)

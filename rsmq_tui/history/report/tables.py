@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rsmq_tui.history.report import words
@@ -103,7 +104,7 @@ def changes(report: Report) -> Overview | None:
     rows = [
         (
             words.when(report, one.at_ms), report.name(report.queue_of(one)) if one.queue else UNKNOWN,
-            words.done_words(report, one), printable(one.who, 60), words.undone_words(report, one),
+            words.done_words(report, one), printable(one.who, 60), one.undone_words(partial(words.when, report)),
             words.incident_words(report, one),
         )
         for one in report.changes

@@ -1,9 +1,11 @@
 """The sentences and the numbers of a report: printable text, not escaped, for both formats."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import floor, log10
 from typing import NamedTuple, TypeVar
 
+from rsmq_tui.history.analysis.incidents import outcome_words
 from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
 from rsmq_tui.history.changes import CountedChange
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, server_name, worst_first
@@ -233,15 +235,7 @@ def _restart_sentence(restart: Restart) -> str:
 
 def done_words(report: Report, change: AuditedChange) -> str:
     """Return what a change did."""
-    return change.in_words(lambda at_ms: when(report, at_ms))
-
-
-def undone_words(report: Report, change: AuditedChange) -> str:
-    """Return when a change was undone, and how much of it if not all of it was; empty if nothing was."""
-    if change.undone_ms is None:
-        return ""
-    part = "" if change.undone >= change.done else f"{count(change.undone)} "
-    return f"{part}at {when(report, change.undone_ms)}"
+    return change.in_words(partial(when, report))
 
 
 def incident_words(report: Report, change: AuditedChange) -> str:
@@ -249,14 +243,7 @@ def incident_words(report: Report, change: AuditedChange) -> str:
     incident = report.during.get(change)
     if incident is None:
         return ""
-    verdict = verdict_words(incident.worst)
-    if incident.end_ms > report.span.to_ms:
-        return f"{verdict}, not over in this range"
-    if incident.ended == OPEN:
-        return f"{verdict}, not over at the end of the history"
-    if incident.ended != "over":
-        return f"{verdict}, its end is not known"
-    return f"{verdict}, over {duration(incident.end_ms - change.at_ms)} later"
+    return f"{verdict_words(incident.worst)}, {outcome_words(change, incident, report.span.to_ms)}"
 
 
 def _changes_during(report: Report, incident: Incident) -> str:
@@ -361,7 +348,7 @@ def recovered_words(report: Report, incident: Incident) -> str:
     members, goes_on = report.members(incident), report.ongoing(incident)
     if 0 < goes_on < members and not incident.is_outage:
         return f"{count(goes_on)} of {count(members)} ongoing"
-    return "ongoing" if incident.ended == OPEN or incident.end_ms > report.span.to_ms else UNKNOWN
+    return "ongoing" if incident.is_ongoing(report.span.to_ms) else UNKNOWN
 
 
 def affected(incident: Incident) -> str:

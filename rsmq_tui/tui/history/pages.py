@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, outcome_words, times_of
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -280,27 +280,21 @@ ANOMALY_COLUMNS: tuple[Column[Anomaly, HistoryContext], ...] = (
 
 
 def _undone(row: ChangeRow, _: HistoryContext) -> Piece:
-    change = row.change
-    if change.undone_ms is None:
-        return "", ""
-    part = "" if change.undone >= change.done else f"{compact(change.undone)} "
-    return f"{part}{moment(change.undone_ms)}", "muted"
+    return row.change.undone_words(moment), "muted"
 
 
 def _incident_of_change(row: ChangeRow, _: HistoryContext) -> Piece:
     if row.incident is None:
         return "", ""
-    worst, after_ms = row.incident.worst, row.incident.end_ms - row.change.at_ms
-    ends = {"over": f"over {duration(after_ms)} later", OPEN: "not over"}
-    after = ends.get(row.incident.ended, "its end is not known")
-    return f"{trouble_words(worst)}, {after}", trouble_token(worst)
+    worst = row.incident.worst
+    return f"{trouble_words(worst)}, {outcome_words(row.change, row.incident)}", trouble_token(worst)
 
 
 CHANGE_COLUMNS: tuple[Column[ChangeRow, HistoryContext], ...] = (
     Column("time", "TIME", 14, lambda row, _: (_second(row.change.at_ms), "")),
     Column("queue", "QUEUE", 10, lambda row, context: (context.name(row.ref), "strong"), most=20),
     Column("by", "BY", 8, lambda row, _: (row.change.who, ""), drop=3, most=16),
-    Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, most=18),
+    Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, most=22),
     Column("incident", "INCIDENT", 16, _incident_of_change, drop=4, grow=True, most=32),
     Column("what", "WHAT", 30, lambda row, _: (row.change.summary, ""), grow=True),
 )
@@ -712,8 +706,8 @@ def detail_lines(
         lines += [[]] if lines else []
         lines.append([("CHANGES made with rsmq-tui", "head")])
     for change in reversed(changes[-_CHANGES_SHOWN:]):
-        undone = "" if change.undone_ms is None else f", {count(change.undone)} undone {moment(change.undone_ms)}"
-        words = f"{change.in_words(_second)}, by {printable(change.who, 40)}{undone}"
+        undone = change.undone_words(moment)
+        words = f"{change.in_words(_second)}, by {printable(change.who, 40)}{f', undone: {undone}' if undone else ''}"
         when = f"{_second(change.at_ms)} "
         for number, line in enumerate(textwrap.wrap(words, max(20, width - len(when)))):
             lines.append([(" " * len(when) if number else when, "muted"), (line, "")])

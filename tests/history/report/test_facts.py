@@ -103,7 +103,7 @@ def test_nothing_is_told_that_lies_outside_of_the_range(analysis_folder: Path) -
     for line in (report.depth, *report.rates, *(section.depth for section in report.sections)):
         assert line.points
         assert all(span.from_ms <= at_ms and at_ms + line.step_ms <= span.to_ms for at_ms, _ in line.points)
-    assert [(one.queue, one.within(span)) for one in report.incidents] == [
+    assert [(one.queue, report.lasted_ms(one)) for one in report.incidents] == [
         ("orders", day + 18 * 3_600_000 - span.from_ms),
         ("emails", 600_000),
     ]
