@@ -104,8 +104,8 @@ class AuditedChange:
 
     @property
     def is_complete(self) -> bool:
-        """False if it ended early, or was interrupted."""
-        return self.ended == "done"
+        """True if it has come to its last message, even if it was stopped or its program ended just after that."""
+        return self.ended == "done" or self.done + self.skipped + self.failed >= self.planned
 
     @property
     def is_certain(self) -> bool:

@@ -117,6 +117,14 @@ def test_the_last_line_of_a_change_has_its_result(path: Path) -> None:
     assert (found.done, found.is_complete) == (7, False)
 
 
+@pytest.mark.parametrize("ended", ["interrupted", "settled", ON_REQUEST])
+def test_a_change_that_has_come_to_its_last_message_did_not_end_early(ended: str) -> None:
+    moment = str
+    assert change(ended=ended).in_words(moment) == "delete: deleted 10 of 10 messages"
+    assert change(ended=ended, done=7, skipped=3).in_words(moment) == "delete: deleted 7 of 10 messages, 3 skipped"
+    assert change(ended=ended, done=7, skipped=2).in_words(moment).endswith(", 2 skipped, ended early")
+
+
 def test_what_was_done_is_certain_if_a_change_ended_between_two_batches() -> None:
     # Earlier versions called a change that was stopped cancelled.
     for ended in ("done", ON_REQUEST, "cancelled"):

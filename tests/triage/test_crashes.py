@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from rsmq_tui.monitor.changes import read_changes
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.triage.change import State
 from rsmq_tui.triage.journal.journal import Journal
@@ -116,6 +117,9 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         gone = scene.consume() if taken else None
         await scene.recovered()
         scene.check_all_is_reported()
+        if scene.kept() == scene.before:
+            # What has put all of it back did not end early, whoever recorded its end.
+            assert read_changes([scene.folder / "audit.jsonl"]).changes[-1].is_complete
 
         first = next(change for change in scene.changes() if change.change == 1)
         if first.can_be_undone:
