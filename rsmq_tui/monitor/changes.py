@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from rsmq_tui.files import JsonError, parse_json, reason_of, regular_file
 from rsmq_tui.monitor.text import count, plural, printable
@@ -183,7 +183,7 @@ class AuditedChange:
 _FOUND_LATER = ("undone", "undone_ms", "origin", "is_undo")
 _WRITTEN = tuple(field.name for field in fields(AuditedChange) if field.name not in _FOUND_LATER)
 _TEXTS = ("action", "who", "host", "profile", "server", "ns", "queue", "filter", "ended", "past")
-_COUNTS = ("planned", "done", "skipped", "failed")
+_NUMBERS = ("at_ms", "change", "planned", "done", "skipped", "failed")
 
 
 def queues_of(ns: str, queue: str, target: str | None) -> tuple[Reference, ...]:
@@ -312,21 +312,14 @@ def read_line(text: str | bytes) -> AuditedChange | None:
 
 
 def _is_valid(known: Mapping[str, Any]) -> bool:
-    texts = (known.get(name, "") for name in _TEXTS)
-    numbers = (known.get(name, 0) for name in ("at_ms", "change", *_COUNTS))
-    undoes, lasted_ms = known.get("undoes"), known.get("lasted_ms")
+    numbers = [known.get(name, 0) for name in _NUMBERS]
+    numbers += [known[name] for name in ("undoes", "lasted_ms") if known.get(name) is not None]
     return (
-        all(isinstance(text, str) for text in texts)
-        and all(_is_number(number) for number in numbers)
-        and (undoes is None or _is_number(undoes))
-        and (lasted_ms is None or _is_number(lasted_ms))
+        all(type(known.get(name, "")) is str for name in _TEXTS)
+        and all(type(number) is int and 0 <= number < _NUMBER_MAX for number in numbers)
         and isinstance(known.get("target"), str | None)
         and isinstance(known.get("part", False), bool)
     )
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NUMBER_MAX
 
 
 def _linked(changes: Iterable[AuditedChange]) -> list[AuditedChange]:
@@ -354,14 +347,12 @@ def _linked(changes: Iterable[AuditedChange]) -> list[AuditedChange]:
             undone_ms.setdefault(undoes[undo], ordered[undo].at_ms)
     linked: list[AuditedChange] = []
     for index, change in enumerate(ordered):
-        before = linked[undoes[index]] if index in undoes else None
-        linked.append(
-            replace(
-                change,
-                undone=min(undone[index], change.done),
-                undone_ms=undone_ms.get(index),
-                origin=None if before is None else before.origin or before,
-                is_undo=before is not None and not before.is_undo,
-            )
-        )
+        found: dict[str, Any] = {}
+        if index in undone_ms:
+            found |= {"undone": min(undone[index], change.done), "undone_ms": undone_ms[index]}
+        if index in undoes:
+            before = linked[undoes[index]]
+            found |= {"origin": before.origin or before, "is_undo": not before.is_undo}
+        # Most have neither, and a log may have 200,000.
+        linked.append(replace(change, **found) if found else change)
     return linked

@@ -275,6 +275,7 @@ class Dashboard:
 
     async def follow_replay(self, replay: "ReplaySession", queue: str | None = None) -> None:
         """Show the snapshots of the player until it is closed, first on the screen of ``queue`` if given."""
+        _: Worker[None] = self._app.run_worker(self._mark_changes(replay), group="changes of a replay")
         async for snapshot in replay.player.snapshots():
             if self.replay is not replay:
                 return
@@ -285,6 +286,10 @@ class Dashboard:
             if queue is not None:
                 self._open_first(queue, snapshot)
                 queue = None
+
+    async def _mark_changes(self, replay: "ReplaySession") -> None:
+        await replay.changes()
+        replay.player.wake()
 
     def _take(self, snapshot: Snapshot | None) -> None:
         self.snapshot = snapshot

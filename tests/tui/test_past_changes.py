@@ -1,5 +1,6 @@
 """What was changed with rsmq-tui, on the history screen and in a replay: in lists, in charts, and beside incidents."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,15 @@ from textual.pilot import Pilot
 from rsmq_tui.charts.drawing import MARKED
 from rsmq_tui.history.analysis.values import DOWN, OPEN, Incident
 from rsmq_tui.history.moments import MINUTE_MS
-from rsmq_tui.monitor.changes import AuditedChange, by_subject
+from rsmq_tui.history.reading import History
+from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, by_subject, read_changes
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists
 from rsmq_tui.tui.history.pages import CHANGE_COLUMNS, PAGES, HistoryContext, change_rows, changes_at, detail_lines
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.replay import session
 from tests.history.analysis.made import scripted
 from tests.history.analysis.queues import PROD
 from tests.history.replayed import NOON_MS, PLACE
@@ -200,7 +204,8 @@ async def test_a_replay_marks_changes_in_its_charts_and_lists_them(tmp_path: Pat
     async with replayed(tape.out, NOON_MS + 3 * MINUTE_MS, change_logs=logs, size=(200, 60)) as pilot:
         overview = pilot.app.screen
         assert isinstance(overview, OverviewScreen)
-        assert f"· {MARKED} changes" in str(overview.chart.border_title)
+        title = f"· {MARKED} changes"
+        await until(pilot, lambda: title in str(overview.chart.border_title), "the log is read")
         assert _marks(overview.chart) == 2
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
@@ -221,6 +226,35 @@ async def test_a_replay_marks_changes_in_its_charts_and_lists_them(tmp_path: Pat
         )
         assert "! 1 line of the audit log audit.jsonl was left out" in text(pilot)
         assert "change 8" not in text(pilot)
+
+
+async def test_a_replay_is_shown_while_a_long_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape, goes_on = taped(tmp_path / "history"), threading.Event()
+    purge = replace(PURGE, at_ms=NOON_MS + 2 * MINUTE_MS, server=PLACE.server, ns=PLACE.ns)
+
+    def read_slowly(*given: Any) -> AuditedChanges:
+        assert goes_on.wait(60)
+        return read_changes(*given)
+
+    monkeypatch.setattr(session, "read_changes", read_slowly)
+    replay = session.replaying_of(
+        History(tape.out, state=tape.out),
+        from_ms=NOON_MS + 3 * MINUTE_MS,
+        playing=False,
+        change_logs=[log(tmp_path / "audit.jsonl", purge)],
+    )
+    async with RsmqApp(replay.servers, replay=replay).run_test(size=(200, 60)) as pilot:
+        try:
+            await until(pilot, lambda: "orders" in text(pilot), "the replay is shown")
+            await pilot.press("L")
+            await until(pilot, lambda: "reading the 15m before" in text(pilot), "the log of events waits for it")
+        finally:
+            goes_on.set()
+        await until(pilot, lambda: "change 7, purge: deleted 200 of 200 messages" in text(pilot), "it is listed")
+        overview = pilot.app.screen_stack[0]
+        assert isinstance(overview, OverviewScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: _marks(overview.chart) == 1, "the chart marks it")
 
 
 def _marks(chart: Any) -> int:

@@ -90,19 +90,19 @@ async def test_changes_are_in_the_log_of_a_replay(tmp_path: Path) -> None:
     log(other, change(1, at_ms=purged_ms), change(2, at_ms=purged_ms, server=recorded.server, ns="jobs"))
     logs = [recorded.log, other, tmp_path / "none"]
 
-    def changes_before(at_ms: int, span_ms: int = 900_000, logs: Sequence[Path] = logs) -> list[str]:
+    async def changes_before(at_ms: int, span_ms: int = 900_000, logs: Sequence[Path] = logs) -> list[str]:
         replaying = replaying_of(History(recorded.history, state=tmp_path), change_logs=logs)
-        found = events_before(str(recorded.history), at_ms, span_ms, replaying.audited.changes)
+        found = events_before(str(recorded.history), at_ms, span_ms, (await replaying.changes()).changes)
         replaying.player.close()
         return [f"{event.at_ms} {event.queue}: {event.text}" for event in found if event.kind == "change"]
 
     who = user_name()
     purge = f"{purged_ms} orders: change 1, purge: deleted 349 of 349 messages, by {who}"
     undo = f"{undone_ms} orders: change 2, undo: put back 349 of 349 messages, by {who}; undoes change 1"
-    assert changes_before(recorded.last_ms) == [purge, undo]
-    assert changes_before(undone_ms - 1) == [purge]
-    assert changes_before(recorded.last_ms, recorded.last_ms - undone_ms) == [undo]
-    assert changes_before(recorded.last_ms, logs=()) == []
+    assert await changes_before(recorded.last_ms) == [purge, undo]
+    assert await changes_before(undone_ms - 1) == [purge]
+    assert await changes_before(recorded.last_ms, recorded.last_ms - undone_ms) == [undo]
+    assert await changes_before(recorded.last_ms, logs=()) == []
 
 
 def test_a_failover_and_another_role(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 if TYPE_CHECKING:
     from rsmq_tui.events.model import Event
-    from rsmq_tui.monitor.changes import AuditedChanges
+    from rsmq_tui.tui.replay.session import ReplaySession
 
 # How often the file is checked for new events.
 _NEWS_S = 0.5
@@ -118,16 +118,17 @@ class EventsScreen(DashboardScreen):
         """Read the events before the position of a replay again."""
         replay = self.dashboard.replay
         if replay is not None:
-            self._read(replay.label, replay.position_ms, replay.audited)
+            self._read(replay, replay.position_ms)
 
     @work(group="events", exclusive=True)
-    async def _read(self, history: str, at_ms: int, audited: "AuditedChanges") -> None:
+    async def _read(self, replay: "ReplaySession", at_ms: int) -> None:
         from rsmq_tui.tui.replay.session import events_before  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
         self._is_reading = True
         self._show()
         try:
-            self._events = await asyncio.to_thread(events_before, history, at_ms, REPLAY_SPAN_MS, audited.changes)
+            audited = await replay.changes()
+            self._events = await asyncio.to_thread(events_before, replay.label, at_ms, REPLAY_SPAN_MS, audited.changes)
             self._problem = next(iter(audited.problems), None)
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.

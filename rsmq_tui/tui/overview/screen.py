@@ -183,7 +183,7 @@ class OverviewScreen(DashboardScreen):
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
         self._by_trouble: ByTrouble | None = None
-        self._chart_at = (0, 0)
+        self._chart_drawn = (0, 0, 0)
 
     def compose(self) -> ComposeResult:
         """Status, sums and chart, table and the queue under the cursor, last events, hints."""
@@ -613,14 +613,16 @@ class OverviewScreen(DashboardScreen):
 
     def _show_chart(self, snapshot: Snapshot) -> None:
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
+        changed_ms = self.dashboard.changed_ms(snapshot)
+        drawn = at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
         early = len(snapshot.trend.totals) < 10
-        if (at_ms // CHART_STEP_MS, window_ms) == self._chart_at and not early:
+        if drawn == self._chart_drawn and not early:
             return
-        self._chart_at = at_ms // CHART_STEP_MS, window_ms
+        self._chart_drawn = drawn
         points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
         counts = series_of(points, ready="ready", hidden="hidden")
         rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
-        self.chart.show_last(rates, at_ms, window_ms, changed_ms=self.dashboard.changed_ms(snapshot))
+        self.chart.show_last(rates, at_ms, window_ms, changed_ms=changed_ms)
         self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
     def _tell_sums(self, snapshot: Snapshot) -> None:

@@ -1,5 +1,6 @@
 """A replay in the dashboard, opened by the command or from any screen; and the events before a moment of it."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from rsmq_tui.history.replay.polls import Timeline
 from rsmq_tui.history.replay.replay import labels_of
 from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, by_subject, read_changes
+from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, by_subject, read_changes
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.tui.servers import WatchedServer
 
@@ -35,7 +36,7 @@ class MarkedTime:
 class ReplaySession:
     """The state of a replay for the app and its screens: its player, its servers, and the marked time.
 
-    ``source_of`` makes the source of a place. ``audited`` are the changes of these servers.
+    ``source_of`` makes the source of a place. Changes are read from the audit logs ``change_logs``.
     """
 
     def __init__(
@@ -43,13 +44,14 @@ class ReplaySession:
         player: "Player",
         source_of: "Callable[[Place], ReplaySource]",
         label: str,
-        audited: AuditedChanges = NO_CHANGES,
+        change_logs: Sequence[Path] = (),
     ) -> None:
         self.player = player
         self.servers: tuple[WatchedServer, ...] = ()
         self.label = label
-        self.audited = audited
-        self._changed = by_subject(audited.changes)
+        self._change_logs = change_logs
+        self._reading: asyncio.Future[AuditedChanges] | None = None
+        self._changed: Mapping[tuple[str, ...], Sequence[AuditedChange]] = {}
         self.marked: MarkedTime | None = None
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
@@ -102,8 +104,21 @@ class ReplaySession:
         """The recorded span."""
         return self.player.replay.span
 
+    async def changes(self) -> AuditedChanges:
+        """Return the changes of its servers; they are read once, in a thread: a long log takes seconds."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(asyncio.to_thread(self._read_changes))
+        # Whoever waits may be cancelled, as by the next read of a screen.
+        return await asyncio.shield(self._reading)
+
+    def _read_changes(self) -> AuditedChanges:
+        servers = {place.server for place in self._labels}
+        audited = read_changes(self._change_logs, lambda change: change.server in servers)
+        self._changed = by_subject(audited.changes)
+        return audited
+
     def changed_ms(self, snapshot: Snapshot, queue: str | None = None) -> list[int]:
-        """Return when a queue of a snapshot, or any of its queues, was changed with this program."""
+        """Return when a queue of a snapshot, or any of its queues, was changed with this program, once that is read."""
         name = () if queue is None else (queue,)
         places = ((part.server, part.ns, *name) for part in snapshot.parts or (snapshot,))
         return [change.at_ms for place in places for change in self._changed.get(place, ())]
@@ -149,9 +164,7 @@ def replaying_of(
     replay = Replay(history, from_ms=from_ms, to_ms=to_ms, expected=expected)
     player = Player(replay, speed=speed, playing=playing, clock=clock)
     inventories = Inventories(history)
-    servers = {place.server for place in replay.timeline.places}
-    audited = read_changes(change_logs, lambda change: change.server in servers)
-    return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label, audited)
+    return ReplaySession(player, lambda place: ReplaySource(player, place, inventories), history.label, change_logs)
 
 
 def _relabelled(snapshot: Snapshot, label: str) -> Snapshot:
