@@ -1,85 +1,30 @@
 """When rules alert: on polls made by hand, by a clock that the test holds."""
 
 import random
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rsmq_tui.events.alerts.message import LISTED, Affected, AlertMessage, AlertState
-from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
-from rsmq_tui.events.alerts.store import KEPT_MS, AlertStore
+from rsmq_tui.events.alerts.rules import AlertRules
 from rsmq_tui.events.detector import QueueDetector, ServerDetector
 from rsmq_tui.events.model import EventKind
 from rsmq_tui.monitor import Connection, QueueState, Snapshot, Thresholds, Trend, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
-from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_condition, read_quiet
-from rsmq_tui.protocol import Failure
+from rsmq_tui.profiles.alerts import NUMBERS, Condition, Rule, read_quiet
 from rsmq_tui.protocol.server.status import ServerInfo
-from tests.events.made import NOON_MS, SERVER, polled, state
+from tests.events.alerts.watching import EVERY_S, GONE, GROUP_S, Watched, rule, said, stalled
+from tests.events.made import NOON_MS, SERVER, state
 from tests.monitor.rows import START_MS, Flow
-
-_GROUP_S, _EVERY_S = GROUP_MS // 1000, EVERY_MS // 1000
-_GONE = Failure("refused", "connection refused", "start it")
-
-
-def rule(when: str = "stalled", **values: Any) -> Rule:
-    return Rule(**{"name": when, "when": read_condition(when), "channels": ("bell",), **values})
-
-
-class Watched:
-    """Rules, and the polls of one place second by second."""
-
-    def __init__(self, *rules: Rule, s: int = 0, **values: Any) -> None:
-        self.rules = AlertRules(rules, **values)
-        self.s = s
-        self.sent: list[AlertMessage] = []
-        self.news: list[AlertMessage | None] = []
-        self.muted: set[str] = set()
-        self.wall_s = 1_000_000.0
-
-    def poll(
-        self, *queues: QueueState, s: int = 1, failure: Failure | None = None, profile: str = "", **values: Any
-    ) -> list[AlertMessage]:
-        """Poll once a second for so long, and return the messages."""
-        found: list[AlertMessage] = []
-        for _ in range(s):
-            snapshot = polled(*queues, s=self.s, failure=failure, **values)
-            tellings = self.rules.apply(
-                snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
-                muted=self.muted,
-            )  # fmt: skip
-            found += [telling.message for telling in tellings]
-            self.news += [telling.news for telling in tellings]
-            self.s += 1
-        self.sent += found
-        return found
-
-
-@pytest.fixture
-def another_store(tmp_path: Path) -> Iterator[Callable[[], AlertStore]]:
-    """Opens the file of reported alerts, as another program does."""
-    with ExitStack() as opened:
-        yield lambda: opened.enter_context(closing(AlertStore(tmp_path)))
-
-
-def stalled(name: str = "orders", **values: Any) -> QueueState:
-    return state(name, Verdict.STALLED, depth=12, ready=12, since_ms=NOON_MS, idle_since_ms=NOON_MS, **values)
-
-
-def said(messages: list[AlertMessage]) -> list[tuple[str, int]]:
-    return [(message.state.value, message.count) for message in messages]
 
 
 def test_trouble_is_told_once_and_its_end_too() -> None:
     watched = Watched(rule())
 
-    assert watched.poll(stalled(), state("mail"), s=_GROUP_S) == []
+    assert watched.poll(stalled(), state("mail"), s=GROUP_S) == []
     (message,) = watched.poll(stalled(), state("mail"), s=300)
     assert (message.state, message.count, message.queues[0].queue) == ("firing", 1, "orders")
     assert message.title == "rsmq-tui: stalled"
@@ -130,10 +75,10 @@ def test_what_is_over_at_the_moment_is_not_told() -> None:
 def test_a_queue_with_an_empty_name_is_named_as_such() -> None:
     watched = Watched(rule("trouble"))
 
-    (message,) = watched.poll(stalled(""), s=_GROUP_S + 1)
+    (message,) = watched.poll(stalled(""), s=GROUP_S + 1)
     assert message.text.startswith("redis://shop:6379/0 rsmq: (no name): stalled: 12 messages ready")
     watched = Watched(rule("trouble"))
-    (message,) = watched.poll(stalled(""), stalled("a"), s=_GROUP_S + 1)
+    (message,) = watched.poll(stalled(""), stalled("a"), s=GROUP_S + 1)
     assert message.text.endswith(": (no name) (stalled), a (stalled)")
 
 
@@ -141,7 +86,7 @@ def test_the_queues_of_one_message_have_their_verdicts() -> None:
     watched = Watched(rule("trouble"))
     poisoned = state("mail", Verdict.POISONED, depth=3, poison=2, highest_rc=7, since_ms=NOON_MS)
 
-    (message,) = watched.poll(stalled(), poisoned, s=_GROUP_S + 1)
+    (message,) = watched.poll(stalled(), poisoned, s=GROUP_S + 1)
     assert message.text == ("redis://shop:6379/0 rsmq: 2 queues: trouble, for 5 s: mail (poisoned), orders (stalled)")
 
 
@@ -192,10 +137,10 @@ def test_a_thousand_queues_at_once_are_one_message() -> None:
 
 def test_more_queues_of_a_rule_are_told_a_minute_later() -> None:
     watched = Watched(rule())
-    watched.poll(stalled("a"), state("b"), state("c"), s=_GROUP_S + 1)
+    watched.poll(stalled("a"), state("b"), state("c"), s=GROUP_S + 1)
     watched.poll(stalled("a"), stalled("b"), state("c"), s=20)
     assert said(watched.sent) == [("firing", 1)]
-    watched.poll(stalled("a"), stalled("b"), stalled("c"), s=_EVERY_S)
+    watched.poll(stalled("a"), stalled("b"), stalled("c"), s=EVERY_S)
 
     assert said(watched.sent) == [("firing", 1), ("firing", 2)]
 
@@ -208,7 +153,7 @@ def test_it_has_to_last() -> None:
     watched.poll(deep, s=120)
     assert watched.sent == []
 
-    (message,) = watched.poll(deep, s=_GROUP_S + 1)
+    (message,) = watched.poll(deep, s=GROUP_S + 1)
     assert message.text == "redis://shop:6379/0 rsmq: orders: depth 11 (depth > 10), for 2m 5s"
 
 
@@ -248,7 +193,7 @@ def test_quiet_hours_send_nothing_and_what_still_holds_is_sent_then() -> None:
     assert said(found) == [("firing", 1), ("resolved", 1)]
     assert [message.queues[0].queue for message in found] == ["b", "a"]
     moment = datetime.fromtimestamp(found[0].at_ms / 1000, UTC)
-    assert (moment.hour, moment.minute, moment.second) == (6, 0, _GROUP_S)
+    assert (moment.hour, moment.minute, moment.second) == (6, 0, GROUP_S)
 
 
 def test_a_rule_names_queues_and_profiles() -> None:
@@ -299,7 +244,7 @@ def test_a_worse_verdict_does_not_end_an_alert_and_unknown_ends_none() -> None:
     for held in (stalled(), state("orders", Verdict.BROKEN, depth=None), state("orders", Verdict.WATCHING, depth=None)):
         assert watched.poll(held, s=200) == []
     # A failed poll has the old queues, and says nothing of them.
-    assert watched.poll(state("orders"), s=200, failure=_GONE) == []
+    assert watched.poll(state("orders"), s=200, failure=GONE) == []
 
     assert said(watched.poll(state("orders"), s=40)) == [("resolved", 1), ("resolved", 1)]
 
@@ -313,19 +258,19 @@ def test_an_end_before_an_outage_is_not_sent_while_the_verdict_is_unknown() -> N
     watched = Watched(rule("trouble"))
     watched.poll(stalled(), s=10)
     watched.poll(state("orders"), s=2)
-    watched.poll(stalled(), failure=_GONE, s=20)
+    watched.poll(stalled(), failure=GONE, s=20)
 
     assert watched.poll(watching(), s=120) == []
-    assert said(watched.poll(state("orders"), s=1 + _GROUP_S)) == [("resolved", 1)]
+    assert said(watched.poll(state("orders"), s=1 + GROUP_S)) == [("resolved", 1)]
 
 
 def test_a_condition_before_an_outage_is_not_sent_while_the_verdict_is_unknown() -> None:
     watched = Watched(rule("trouble", for_ms=60_000))
     watched.poll(stalled(), s=50)
-    watched.poll(stalled(), failure=_GONE, s=20)
+    watched.poll(stalled(), failure=GONE, s=20)
 
     assert watched.poll(watching(), s=120) == []
-    assert said(watched.poll(stalled(), s=1 + _GROUP_S)) == [("firing", 1)]
+    assert said(watched.poll(stalled(), s=1 + GROUP_S)) == [("firing", 1)]
 
 
 def test_what_is_repeated_of_a_queue_that_is_watched_says_so_once() -> None:
@@ -398,12 +343,12 @@ def test_a_queue_that_was_created_again_is_gone_and_not_well() -> None:
 def test_a_server_is_gone_when_none_of_its_places_answers() -> None:
     watched = Watched(rule("server gone", for_ms=20_000))
     for _ in range(60):
-        watched.poll(failure=_GONE, place="one")
+        watched.poll(failure=GONE, place="one")
         watched.poll(place="two")
     assert watched.sent == []
     for _ in range(60):
-        watched.poll(failure=_GONE, place="one")
-        watched.poll(failure=_GONE, place="two")
+        watched.poll(failure=GONE, place="one")
+        watched.poll(failure=GONE, place="two")
     (message,) = watched.sent
     assert (message.server, message.ns, message.count) == ("redis://shop:6379/0", "", 0)
     assert message.text == "redis://shop:6379/0: does not answer: connection refused"
@@ -417,7 +362,7 @@ def test_a_server_is_gone_although_another_namespace_of_it_answered_before() -> 
     watched = Watched(rule("server gone", for_ms=20_000))
     watched.poll(s=30, ns="old")
     watched.poll(s=30, ns="new")
-    watched.poll(s=60, ns="new", failure=_GONE)
+    watched.poll(s=60, ns="new", failure=GONE)
     assert said(watched.sent) == [("firing", 0)]
 
 
@@ -425,7 +370,7 @@ def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None
     watched, server = Watched(rule("server gone")), ServerDetector(SERVER)
     logged: list[str] = []
     # Two outages, and one alert: answers between them did not last.
-    for seconds, failure in ((10, None), (12, _GONE), (41, None), (28, _GONE), (100, None)):
+    for seconds, failure in ((10, None), (12, GONE), (41, None), (28, GONE), (100, None)):
         for _ in range(seconds):
             logged += [event.text for event in server.observe("", failure, watched.s * 1000)]
             watched.poll(failure=failure)
@@ -472,19 +417,6 @@ def test_what_is_not_known_any_more_in_quiet_hours_is_sent_when_they_end() -> No
     assert watched.poll(stalled(), s=8 * 3600 - 60) == []
 
     assert said(watched.poll(stalled(), s=60)) == [("repeated", 1)]
-
-
-def test_two_programs_send_trouble_that_is_not_known_any_more_once(another_store: Callable[[], AlertStore]) -> None:
-    one, two = (Watched(rule(), store=another_store()) for _ in range(2))
-    for muted in (set[str](), {"orders"}, set[str]()):
-        for watched in (one, two):
-            watched.muted = muted
-        for _ in range(20):
-            for watched in (two, one):
-                watched.poll(stalled())
-
-    assert said(one.sent) == said(two.sent) == [("firing", 1), ("repeated", 1)]
-    assert [news is None for news in (*one.news, *two.news)] == [True, True, False, False]
 
 
 def test_at_once_everything_that_is_wrong_is_told() -> None:
@@ -633,250 +565,5 @@ def test_of_10_000_queues_one_that_changes_is_told_and_one_that_does_not_when_it
     assert set(replaced) == {5000}
     assert happened == [(30, "q05000", EventKind.ATTRIBUTES)]
     assert reported == [
-        (30 + _GROUP_S, "depth > 10", ["q05000"]), (46 + _GROUP_S, "oldest > 40s", ["q00007"]),
+        (30 + GROUP_S, "depth > 10", ["q05000"]), (46 + GROUP_S, "oldest > 40s", ["q00007"]),
     ]  # fmt: skip
-
-
-def restarted(watched: Watched, store: AlertStore, *, after_s: int = 60) -> Watched:
-    """Another run with the same rules, whose monotonic clock begins anew."""
-    again = Watched(*watched.rules._rules, store=store)
-    again.wall_s = watched.wall_s + watched.s + after_s
-    return again
-
-
-def test_a_restart_repeats_nothing_and_tells_what_is_over(another_store: Callable[[], AlertStore]) -> None:
-    watched = Watched(rule(), rule("depth > 5"), store=another_store())
-    name = "\x1b\udcff"
-    watched.poll(stalled("a"), stalled("b"), stalled(name), s=100)
-    assert said(watched.sent) == [("firing", 3), ("firing", 3)]
-
-    again = restarted(watched, another_store())
-    again.poll(stalled("a"), state("b", Verdict.WATCHING, depth=9), stalled(name), s=200)
-    assert again.sent == []
-    # One is over, one is gone, and one is over and again in trouble.
-    over = again.poll(state("b"), stalled(name), s=100)
-    assert [(message.rule, [each.queue for each in message.queues], message.is_gone) for message in over] == [
-        ("stalled", ["a"], True), ("stalled", ["b"], False), ("depth > 5", ["a"], True), ("depth > 5", ["b"], False),
-    ]  # fmt: skip
-    assert {message.lasts_ms for message in over[:2]} == {(100 + 60 + 200) * 1000}
-    assert said(over) == [("resolved", 1)] * 4
-    again.poll(stalled("b"), stalled(name), s=100)
-    assert said(again.sent)[4:] == [("firing", 1), ("firing", 1)]
-    # And it is over for good: the next run knows of the others only.
-    assert restarted(again, another_store()).poll(stalled("b"), stalled(name), s=200) == []
-
-
-def test_a_restart_keeps_to_the_time_of_repeats(another_store: Callable[[], AlertStore]) -> None:
-    watched = Watched(rule(repeat_ms=600_000), store=another_store())
-    watched.poll(stalled(), s=100)
-    again = restarted(watched, another_store())
-    # Told after 5 s, and 155 s have passed.
-    assert again.poll(stalled(), s=445) == []
-    (message,) = again.poll(stalled(), s=2)
-    assert (message.state, message.lasts_ms) == ("repeated", 605_000)
-
-
-def test_another_condition_or_a_week_ago_is_told_again(another_store: Callable[[], AlertStore]) -> None:
-    watched = Watched(rule("depth > 5", name="pile"), store=another_store())
-    watched.poll(stalled(), s=10)
-    other = Watched(rule("depth > 6", name="pile"), store=another_store())
-    other.wall_s = watched.wall_s + 100
-    assert said(other.poll(stalled(), s=10)) == [("firing", 1)]
-    late = restarted(watched, another_store(), after_s=KEPT_MS // 1000)
-    assert said(late.poll(stalled(), s=10)) == [("firing", 1)]
-
-
-def test_a_rule_with_another_name_is_the_same(another_store: Callable[[], AlertStore]) -> None:
-    rules = [rule(name="one", queues=("a", "b*")), rule(name="two", queues=("b*", "a")), rule(name="three")]
-    watched = Watched(*rules, store=another_store())
-    watched.poll(stalled("a"), s=10)
-    assert said(watched.sent) == [("firing", 1)] * 3
-    # The second one is new: its queues are others.
-    again = Watched(rule(name="first", queues=("b*", "a")), rule(name="2", queues=("a",)), rule(name="all"),
-                    store=another_store())  # fmt: skip
-    again.wall_s = watched.wall_s + watched.s + 60
-    again.poll(stalled("a"), s=100)
-    again.poll(state("a"), s=100)
-
-    reported = [(message.rule, message.state.value) for message in again.sent]
-    assert reported == [("2", "firing"), *((name, "resolved") for name in ("first", "2", "all"))]
-
-
-def test_a_server_that_is_back_after_a_restart(another_store: Callable[[], AlertStore]) -> None:
-    watched = Watched(rule("server gone"), store=another_store())
-    watched.poll(failure=_GONE, s=10)
-    again = restarted(watched, another_store())
-    (message,) = again.poll(s=100)
-    assert message.text == "redis://shop:6379/0: answers again, 1m 10s after it was lost"
-
-
-def test_receive_counts_that_were_not_looked_at_yet_end_no_alert_of_an_earlier_run(
-    another_store: Callable[[], AlertStore],
-) -> None:
-    watched = Watched(rule("poisoned"), rule("receive count > 5"), store=another_store())
-    values: dict[str, Any] = {"depth": 3, "totalrecv": 9}
-    watched.poll(state("a", Verdict.POISONED, highest_rc=9, **values), s=10)
-    again = restarted(watched, another_store())
-    assert again.poll(state("a", **values), s=100) == []
-    assert said(again.poll(state("a", looked_all_ms=NOON_MS, **values), s=100)) == [("resolved", 1), ("resolved", 1)]
-
-
-def test_two_programs_tell_others_once_and_each_its_own_terminal(another_store: Callable[[], AlertStore]) -> None:
-    one, two = (Watched(rule(repeat_ms=60_000), store=another_store()) for _ in range(2))
-    for second in range(200):
-        both = [stalled("a"), stalled("b") if second >= 2 else state("b")]
-        for watched in (one, two):
-            watched.poll(*both)
-    for _ in range(100):
-        for watched in (two, one):
-            watched.poll(state("a"), stalled("b"))
-
-    assert said(one.sent) == said(two.sent)
-    by_state = Counter(news.state.value for news in (*one.news, *two.news) if news is not None)
-    assert by_state == Counter(message.state.value for message in one.sent)
-    assert {"firing", "repeated", "resolved"} == set(by_state)
-
-
-def test_two_programs_that_group_differently_send_each_queue_once(another_store: Callable[[], AlertStore]) -> None:
-    one, two = (Watched(rule(), store=another_store()) for _ in range(2))
-    for watched in (one, two):
-        watched.poll(state("a"), state("b"))
-    one.poll(stalled("a"), state("b"), s=6)
-    two.poll(stalled("a"), stalled("b"), s=6)
-
-    (message,) = two.sent
-    (news,) = two.news
-    assert message.count == 2
-    assert news is not None
-    assert [each.queue for each in news.queues] == ["b"]
-
-
-def test_names_of_queues_that_are_gone_are_not_kept() -> None:
-    watched = Watched(rule(queues=("job-*",)))
-    for number in range(500):
-        watched.poll(*(stalled(f"job-{number + other}") for other in range(10)))
-    assert len(watched.rules._wanted["stalled"]) <= 2 * 10 + 10
-
-
-def test_names_of_muted_queues_that_are_gone_are_not_kept() -> None:
-    watched = Watched(rule())
-    watched.muted = {"a", "b"}
-    watched.poll(stalled("a"), state("b"), s=10)
-    watched.poll(state("b"), s=100)
-    (followed,) = watched.rules._followed.values()
-    assert (followed._muted_ms, *followed.names) == ({},)
-
-
-def info(run_id: str, uptime_s: int, *, s: int) -> ServerInfo:
-    return ServerInfo(run_id, uptime_s, "master", 0, at_ms=NOON_MS + s * 1000)
-
-
-def test_queues_that_a_server_lost_when_it_was_restarted_are_not_well() -> None:
-    watched = Watched(rule("trouble"))
-    before = info("a", 1_000, s=0)
-    queues = [stalled("a"), stalled("b"), stalled("c"), state("new")]
-    watched.poll(*queues, s=10, info=before)
-    watched.poll(*queues, s=5, info=before, failure=_GONE)
-    # The last one was created again, and is first watched.
-    again = state("c", Verdict.WATCHING, depth=1)
-    watched.poll(again, state("new"), s=120, info=info("b", 2, s=15))
-    watched.poll(state("c", depth=1), state("new"), s=60, info=info("b", 2, s=15))
-
-    gone, ended = watched.sent[1:]
-    assert gone.title == "rsmq-tui: ended: trouble (2 queues gone: the server was restarted)"
-    assert gone.text == "redis://shop:6379/0 rsmq: 2 queues: gone (the server was restarted), after 15 s: a, b"
-    assert gone.state == "resolved"
-    assert {each.reason for each in gone.queues} == {"queue gone (the server was restarted)"}
-    assert ended.title == "rsmq-tui: ended: trouble (the server was restarted)"
-    assert ended.text == "redis://shop:6379/0 rsmq: c: ended after 2m 15s; the server was restarted meanwhile"
-    assert ended.queues[0].reason == "the server was restarted; ok: nothing is wrong"
-
-
-def test_several_queues_whose_trouble_ended_with_a_restart() -> None:
-    watched = Watched(rule("trouble"))
-    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
-    watched.poll(state("a"), state("b"), s=100, info=info("b", 1, s=10))
-
-    (message,) = watched.sent[1:]
-    assert message.text == (
-        "redis://shop:6379/0 rsmq: 2 queues: trouble ended after 10 s; the server was restarted meanwhile: a, b"
-    )
-
-
-def test_a_restart_that_info_shows_later_is_named() -> None:
-    watched = Watched(rule("trouble"))
-    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
-    over = stalled("b", pending_since_ms=NOON_MS + 10_000)
-    watched.poll(over, s=9, info=info("a", 1_000, s=0))
-    watched.poll(over, s=20, info=info("b", 9, s=19))
-    watched.poll(state("b"), s=100, info=info("b", 9, s=19))
-
-    assert [message.title for message in watched.sent[1:]] == [
-        "rsmq-tui: ended: trouble (1 queue gone: the server was restarted)",
-        "rsmq-tui: ended: trouble (the server was restarted)",
-    ]
-
-
-def test_a_restart_before_or_after_the_end_of_trouble_is_not_its_reason() -> None:
-    watched = Watched(rule("trouble"))
-    watched.poll(stalled("a"), stalled("b"), s=10, info=info("a", 1_000, s=0))
-    watched.poll(stalled("a"), stalled("b"), s=30, info=info("b", 1, s=10))
-    watched.poll(state("b"), s=20, info=info("b", 1, s=10))
-    watched.poll(state("b"), s=100, info=info("c", 1, s=60))
-
-    assert sorted(message.text for message in watched.sent[1:]) == [
-        "redis://shop:6379/0 rsmq: a: queue gone (deleted, or lost with the server), after 40 s",
-        "redis://shop:6379/0 rsmq: b: over, after 40 s",
-    ]
-
-
-def test_a_restart_is_told_once_with_what_is_missing_in_all_places() -> None:
-    watched = Watched(rule("server restarted", for_ms=600_000, repeat_ms=60_000))
-    before, after = info("a", 1_000, s=0), info("b", 2, s=21)
-    lists = state("jobs", Verdict.OK, kind="list", depth=10, created_ms=None, totalsent=None)
-    kept = state("kept", depth=5, totalsent=20)
-    for _ in range(20):
-        watched.poll(state("a", depth=1_500), state("b", depth=7), kept, info=before, place="one")
-        watched.poll(lists, info=before, place="two", ns="(lists)")
-    # The first one is gone, the second was created again, of the third, two messages are missing; the list is empty.
-    again = state("b", depth=1, created_ms=NOON_MS)
-    for _ in range(200):
-        watched.poll(again, kept._replace(depth=3, totalsent=18), info=after, place="one")
-        watched.poll(lists._replace(depth=0), info=after, place="two", ns="(lists)")
-
-    (message,) = watched.sent
-    assert (message.title, message.state) == ("rsmq-tui: server restarted", "firing")
-    assert message.text == (
-        "redis://shop:6379/0: the server was restarted, up for 2 s: 2 queues and 1,519 messages are lost, "
-        "compared with the poll 2 s before"
-    )
-
-
-def test_a_restart_without_a_loss_and_a_failover_say_so() -> None:
-    watched = Watched(rule("server restarted"))
-    queues = [state("a", depth=3), stalled("b")]
-    watched.poll(*queues, s=10, info=info("a", 1_000, s=0))
-    watched.poll(*queues, s=100, info=info("b", 1, s=10))
-    watched.poll(*queues, s=100, info=info("c", 5_000, s=110))
-
-    assert [message.text for message in watched.sent] == [
-        "redis://shop:6379/0: the server was restarted, up for 1 s: no queue is missing, "
-        "compared with the poll 1 s before",
-        "redis://shop:6379/0: another server took over, up for 1h 23m",
-    ]
-
-
-def test_another_server_that_took_over_is_named() -> None:
-    watched = Watched(rule("trouble"))
-    watched.poll(stalled(), s=10, info=info("a", 1_000, s=0))
-    watched.poll(s=100, info=info("b", 5_000, s=10))
-
-    assert watched.sent[1].title == "rsmq-tui: ended: trouble (1 queue gone: another server took over)"
-
-
-def test_an_alert_of_an_earlier_run_ends_if_the_server_is_empty(another_store: Callable[[], AlertStore]) -> None:
-    watched = Watched(rule(), store=another_store())
-    watched.poll(stalled(), s=10)
-
-    (message,) = restarted(watched, another_store()).poll(s=100)
-    assert message.text.startswith("redis://shop:6379/0 rsmq: orders: queue gone (deleted, or lost with the server)")
