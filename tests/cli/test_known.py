@@ -1,5 +1,6 @@
 """`rsmq-tui known`: what is known of the troubles of queues, and that it sends no alert."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -83,3 +84,13 @@ def test_what_cannot_be(anywhere: Command, alerting: Path, state: Path) -> None:
         assert "cannot be used: it is not one of rsmq-tui" in done.err
     # The alerts go on.
     assert len(anywhere(*options, "watch", "--once").lines) == 1
+
+
+def test_an_end_that_cannot_be_written_is_one_sentence(anywhere: Command, alerting: Path, state: Path) -> None:
+    options = ("--config", str(alerting))
+    assert anywhere(*options, "known", "add", "orders").status == 0
+    with closing(sqlite3.connect(state / "rsmq-tui" / "known.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        done = anywhere(*options, "known", "remove", "orders")
+    assert (done.status, len(done.err.splitlines())) == (2, 1), done.err
+    assert [known["ended_ms"] for known in anywhere("known").lines] == [None]

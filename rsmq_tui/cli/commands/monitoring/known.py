@@ -1,6 +1,7 @@
 """`rsmq-tui known`: the queues whose trouble somebody has acknowledged."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import click
 
@@ -71,7 +72,7 @@ def _add_command(options: Options) -> int:
     if "*" in queue:
         raise UsageError(f"{queue} is a pattern: name one queue; `ignore` in a profile takes patterns")
     known = Known(server_name, ns, queue, options.note, at_ms, until_ms)
-    with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
+    with _opened() as store:
         store.put(known)
     _record(known.event(at_ms))
     say(f"{printable(queue)} on {server_name}: its trouble is acknowledged {known.until}")
@@ -89,10 +90,9 @@ def _add_command(options: Options) -> int:
 def _remove_command(options: Options) -> int:
     server_name, ns, queue = _queue(options)
     at_ms = now_ms()
-    path = state_folder() / FILE_NAME
-    for known in _read() if path.exists() else ():
+    for known in _read():
         if (known.server, known.ns, known.queue) == (server_name, ns, queue) and known.is_active:
-            with closing(KnownStore(path)) as store:
+            with _opened() as store:
                 store.end(known, at_ms)
             _record(known.event(at_ms, "somebody ended it"))
             say(f"{printable(queue)} on {server_name}: its trouble is no longer acknowledged")
@@ -108,8 +108,17 @@ def _queue(options: Options) -> tuple[str, str, str]:
     return named.place.server, named.place.ns, named.queue
 
 
-def _read() -> list[Known]:
+@contextmanager
+def _opened() -> Iterator[KnownStore]:
     with refusing(KnownError), closing(KnownStore(state_folder() / FILE_NAME)) as store:
+        yield store
+
+
+def _read() -> list[Known]:
+    """Return all that were ever acknowledged; reading alone creates no file."""
+    if not (state_folder() / FILE_NAME).exists():
+        return []
+    with _opened() as store:
         return store.all()
 
 
@@ -123,7 +132,7 @@ def _record(event: Event) -> None:
 
 
 def _list(options: Options) -> int:
-    shown = _read() if (state_folder() / FILE_NAME).exists() else []
+    shown = _read()
     columns = (
         TextColumn("SINCE", 16),
         TextColumn("UNTIL", 16),
