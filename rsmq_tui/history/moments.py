@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from rsmq_tui.monitor.text import read_span
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?(Z| ?UTC)?")
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
 _EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
@@ -57,6 +58,12 @@ def read_end(text: str, from_ms: int, now_ms: int, zone: tzinfo | None = UTC) ->
     """
     is_clock = _CLOCK.fullmatch(text.strip()) is not None
     return read_moment(text, from_ms + DAY_MS if is_clock else now_ms, zone)
+
+
+def weekday_of(at_ms: int) -> int:
+    """Return the day of the week of a moment, in UTC; 0 is Monday."""
+    # 1970 began on a Thursday.
+    return (at_ms // DAY_MS + 3) % 7
 
 
 def end_of_day(at_ms: int, zone: tzinfo | None) -> int:

@@ -46,6 +46,16 @@ class Place(NamedTuple):
     server: str
     ns: str
 
+    @property
+    def stored(self) -> "Place":
+        """It with its names as files have them."""
+        return Place(stored_name(self.profile), self.server, stored_name(self.ns))
+
+    @classmethod
+    def read(cls, profile: str, server: str, ns: str) -> "Place":
+        """Return the place of a row's columns."""
+        return cls(read_name(profile), server, read_name(ns))
+
 
 # The errors of a full disk, a quota, and a limit of file size.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.files import JsonError, parse_json, reason_of, state_folder
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import HistoryError, Place, read_name, stored_name
+from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.schema import (
     DOWN,
     MESSAGES,
@@ -195,8 +195,8 @@ class History:
         file = self._file(name)
         return None if file is None else file.span
 
-    def polls(self, span: RecordedSpan | None = None, place: Place | None = None) -> Iterator[Poll]:
-        """Yield the polls of all places, or of one, in chronological order.
+    def polls(self, span: RecordedSpan | None = None) -> Iterator[Poll]:
+        """Yield the polls of all places in chronological order.
 
         If several recorders recorded a place, the polls of all of them are yielded; ``recorder`` says whose they are.
         """
@@ -204,17 +204,15 @@ class History:
         while True:
             # What is left is read from the files that replaced others meanwhile.
             with suppress(ReplacedError):
-                for window, tables in self._windows(left, place):
-                    yield from _polls(_within(window, place, tables))
+                for window, tables in self._windows(left):
+                    yield from _polls(_within(window, tables))
                     left = RecordedSpan(window.to_ms + 1, left.to_ms)
                 return
 
-    def _windows(self, span: RecordedSpan, place: Place | None) -> Iterator[tuple[RecordedSpan, list[pa.Table]]]:
+    def _windows(self, span: RecordedSpan) -> Iterator[tuple[RecordedSpan, list[pa.Table]]]:
         """Yield the windows of a span, with the tables that have rows of each."""
-        files = [file for file in self.files(span) if place is None or place in file.places]
-        files.sort(key=lambda file: file.span)
         open_: list[tuple[RowFile, pa.Table]] = []
-        from_ms, waiting = span.from_ms, files
+        from_ms, waiting = span.from_ms, sorted(self.files(span), key=lambda file: file.span)
         while from_ms <= span.to_ms and (open_ or waiting):
             if not open_:
                 from_ms = max(from_ms, waiting[0].span.from_ms)
@@ -281,7 +279,7 @@ class History:
                     # Rows of other days are ignored.
                     span = _span_within(file.read(["at_ms"]), day)
                 places = parse_json((metadata.metadata or {})[PLACES_KEY.encode()])
-                places = tuple(named(*place) for place in places)
+                places = tuple(Place.read(*place) for place in places)
                 return RowFile(name, span, places, replaced_by(metadata.metadata))
         except Exception as error:
             # Whatever is wrong with a file, the others are read.
@@ -323,13 +321,9 @@ class History:
             self.problems.append(problem)
 
 
-def _within(window: RecordedSpan, place: Place | None, tables: Iterable[pa.Table]) -> pa.Table:
+def _within(window: RecordedSpan, tables: Iterable[pa.Table]) -> pa.Table:
     wanted = (pc.field("at_ms") >= window.from_ms) & (pc.field("at_ms") <= window.to_ms)
     found = pa.concat_tables([SCHEMAS[SAMPLES].empty_table(), *(table.filter(wanted) for table in tables)])
-    if place is not None:
-        stored = zip(Place._fields, (stored_name(place.profile), place.server, stored_name(place.ns)), strict=True)
-        for name, value in stored:
-            found = found.filter(pc.field(name) == value)
     return found.sort_by([(name, "ascending") for name in (*_POLL, "queue")])
 
 
@@ -349,7 +343,7 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
             at_ms=row["at_ms"],
             interval_ms=interval_ms,
             recorder=row["recorder"],
-            place=named(row["profile"], row["server"], row["ns"]),
+            place=Place.read(row["profile"], row["server"], row["ns"]),
             failure=failure,
             rows=rows.slice(start, end - start),
             thresholds=read_thresholds(row["thresholds"]),
@@ -412,8 +406,3 @@ def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None
         for field in fields
     ]
     return pa.table(columns, schema=pa.schema(fields))
-
-
-def named(profile: str, server: str, ns: str) -> Place:
-    """Return the place of a row's columns."""
-    return Place(read_name(profile), server, read_name(ns))

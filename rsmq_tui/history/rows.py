@@ -436,9 +436,4 @@ def inventory_rows(
 
 def place_columns(recorder: str, place: Place) -> dict[str, str]:
     """Return the columns that all rows of a recorder and a place have."""
-    return {
-        "recorder": recorder,
-        "profile": stored_name(place.profile),
-        "server": stored_text(place.server),
-        "ns": stored_name(place.ns),
-    }
+    return {"recorder": recorder, **place.stored._asdict(), "server": stored_text(place.server)}

@@ -74,8 +74,8 @@ def test_the_reader_of_histories_reads_it(day: Path) -> None:
     assert span is not None
     assert UNTIL_MS - DAY_MS <= span.from_ms < UNTIL_MS - DAY_MS + 2 * EVERY_MS
     assert UNTIL_MS - 2 * EVERY_MS <= span.to_ms < UNTIL_MS
-    (place,) = history.places()
-    polls = list(history.polls(RecordedSpan(span.from_ms, span.from_ms + 6 * HOUR_MS), place))
+    assert len(history.places()) == 1
+    polls = list(history.polls(RecordedSpan(span.from_ms, span.from_ms + 6 * HOUR_MS)))
 
     assert history.problems == []
     assert {poll.rows.num_rows for poll in polls if poll.failure is None} == {QUEUES}

@@ -105,11 +105,10 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
     other = Place("else", PLACE.server, PLACE.ns)
 
     assert history.places() == [other, PLACE]
-    (poll,) = history.polls(place=PLACE)
+    outage, poll = sorted(history.polls(), key=lambda poll: poll.place)
     assert [state_of(row, poll, "prod") for row in poll.rows.to_pylist()] == [odd, broken]
     assert (poll.at_ms, poll.place, poll.thresholds) == (NOON_MS, PLACE, Thresholds())
-    (outage,) = history.polls(place=other)
-    assert (outage.failure, outage.rows.num_rows) == ("no route to host", 0)
+    assert (outage.place, outage.failure, outage.rows.num_rows) == (other, "no route to host", 0)
 
 
 def test_what_is_no_history_is_one_sentence(tmp_path: Path) -> None:

@@ -292,8 +292,8 @@ def _queues(members: Sequence[Incident]) -> str:
 
 
 def _id(place: Place, queue: str | None, start_ms: int) -> str:
-    names = (stored_name(place.profile), place.server, stored_name(place.ns), stored_name(queue or ""), str(start_ms))
-    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:_ID_DIGITS]
+    names = "\0".join((*place.stored, stored_name(queue or ""), str(start_ms)))
+    return hashlib.sha256(names.encode()).hexdigest()[:_ID_DIGITS]
 
 
 def _most(values: Iterable[int | None]) -> int | None:

@@ -7,7 +7,7 @@ their maximum, not by their sum.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import pairwise
@@ -41,15 +41,13 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
     UsualRange,
 )
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import Place, read_name, stored_name
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, weekday_of
+from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.store import LAST_MS
 
 Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Incident, Poison, QueueFacts)
 # A limit, because a damaged file may contain millions of days.
 _MOST_DAYS = 3_660
-# 1970 began on a Thursday.
-_FIRST_WEEKDAY = 3
 
 
 def by_day(line: Line, span: TimeRange) -> HeatMap:
@@ -77,7 +75,7 @@ def by_weekday(line: Line) -> HeatMap:
 
 def hour_of_week(at_ms: int) -> int:
     """Return the hour of the week of a time: 0 is Monday 00:00 UTC."""
-    return (at_ms // DAY_MS + _FIRST_WEEKDAY) % 7 * 24 + at_ms // HOUR_MS % 24
+    return weekday_of(at_ms) * 24 + at_ms // HOUR_MS % 24
 
 
 def _on_clocks(at_ms: int, zone: tzinfo) -> int:
@@ -110,7 +108,6 @@ _MOST_STEPS = 3_000
 _DENSE = 3
 # So many polls of a place in a step, on average, are at least one: they may be a little less often than asked for.
 _POLLS_MIN = 1.5
-# With more names, a filter by name costs more than it saves.
 _NAMED_MAX = 200
 _KNOWN = pc.ScalarAggregateOptions(min_count=1)
 
@@ -177,13 +174,12 @@ def of_queues(refs: Collection[QueueRef]) -> pc.Expression:
     """Return a filter for rows of these queues; with several places, it may also pass rows of others."""
     if len(refs) == 1:
         (ref,) = refs
-        stored = (stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue))
-        parts = [pc.field(name) == value for name, value in zip(_QUEUE, stored, strict=True)]
+        parts = [pc.field(name) == value for name, value in zip(_QUEUE, ref.stored, strict=True)]
     else:
-        parts = [pc.field("server").isin(sorted({ref.server for ref in refs}))]
-        parts.append(pc.field("ns").isin(sorted({stored_name(ref.ns) for ref in refs})))
-        if len(refs) <= _NAMED_MAX:
-            parts.append(pc.field("queue").isin(sorted({stored_name(ref.queue) for ref in refs})))
+        # With more names, a filter by name costs more than it saves.
+        names = ("server", "ns", "queue") if len(refs) <= _NAMED_MAX else ("server", "ns")
+        stored = [ref.stored for ref in refs]
+        parts = [pc.field(name).isin(sorted({getattr(ref, name) for ref in stored})) for name in names]
     wanted = parts[0]
     for part in parts[1:]:
         wanted &= part
@@ -194,11 +190,9 @@ def only(table: pa.Table, refs: Collection[QueueRef]) -> pa.Table:
     """Return exactly the rows of these queues."""
     if len(refs) == 1 or not table.num_rows:
         return table
-    wanted = [
-        "\0".join((stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue))) for ref in refs
-    ]
+    wanted = pa.array(["\0".join(ref.stored) for ref in refs], pa.string())
     keys = pc.binary_join_element_wise(*(table.column(name) for name in _QUEUE), "\0")
-    return table.filter(pc.is_in(keys, value_set=pa.array(wanted, pa.string())))
+    return table.filter(pc.is_in(keys, value_set=wanted))
 
 
 def _read(
@@ -295,10 +289,10 @@ def _together(
     step_ms: int,
     lives: Mapping[Place, TimeRange],
     polls: "_Polls",
-    added: Any,
+    added: Callable[[Sequence[float]], float],
 ) -> list[Point]:
     """Combine the places of each step; the result is unknown if a place that was recorded then was not polled."""
-    stored = {Place(stored_name(place.profile), place.server, stored_name(place.ns)): lives[place] for place in lives}
+    stored = {place.stored: span for place, span in lives.items()}
     points: list[Point] = []
     for step in sorted(values):
         at_step = values[step]

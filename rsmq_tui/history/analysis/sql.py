@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rsmq_tui.files import reason_of
 from rsmq_tui.history.analysis.schema import BY_DAY, COLUMNS, SCHEMAS, SOURCES
 from rsmq_tui.history.analysis.tables import Tables
@@ -76,7 +78,7 @@ class Database:
             # Filesystems raise exceptions of their own.
             raise HistoryError(f"{store.label} cannot be read: {reason_of(error)}") from error
 
-    def _view(self, table: str, schema: Any, files: list[str], *, is_by_day: bool) -> None:
+    def _view(self, table: str, schema: pa.Schema, files: list[str], *, is_by_day: bool) -> None:
         # Files of earlier versions lack columns: these are null.
         self._con.register(f"_{table}", schema.empty_table())
         rows = f"select * from _{table}"

@@ -7,7 +7,7 @@ unknown.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rsmq_tui.history.names import Place
+from rsmq_tui.history.names import Place, stored_name
 
 AGE = "oldest_ready_age_ms"
 DOWN = "down"
@@ -46,6 +46,11 @@ class QueueRef(NamedTuple):
     def place(self) -> Place:
         """The place of the queue."""
         return Place(self.profile, self.server, self.ns)
+
+    @property
+    def stored(self) -> "QueueRef":
+        """It with its names as files have them."""
+        return QueueRef(*self.place.stored, stored_name(self.queue))
 
 
 @dataclass(frozen=True, slots=True)

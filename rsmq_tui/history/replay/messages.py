@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
-from rsmq_tui.history.reading import History, RecordedSpan, named
+from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, SearchProgress
 from rsmq_tui.monitor.filters.search import found_row
@@ -97,12 +97,11 @@ class Inventories:
         wanted = (
             (pc.field("inventory_ms") == end.inventory_ms)
             & (pc.field("recorder") == end.recorder)
-            & (pc.field("profile") == stored_name(end.place.profile))
-            & (pc.field("server") == end.place.server)
-            & (pc.field("ns") == stored_name(end.place.ns))
             & (pc.field("queue") == end.queue)
             & pc.field("id").is_valid()
         )
+        for name, value in end.place.stored._asdict().items():
+            wanted &= pc.field(name) == value
         key = ("inventory_ms", "recorder", "profile", "server", "ns", "queue")
         columns = (*key, "id", "sent_ms", "due_ms", "rc", "fr_ms", "size", "body")
         tables = [
@@ -213,4 +212,4 @@ def _end(row: dict[str, Any]) -> _End:
 
 
 def _place_in(row: dict[str, Any]) -> Place:
-    return named(row["profile"], row["server"], row["ns"])
+    return Place.read(row["profile"], row["server"], row["ns"])

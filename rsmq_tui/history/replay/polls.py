@@ -22,7 +22,7 @@ from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
-from rsmq_tui.history.reading import History, Poll, RecordedSpan, named
+from rsmq_tui.history.reading import History, Poll, RecordedSpan
 from rsmq_tui.history.replay.tracking import VERDICTS, ReplaySpans
 from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import SealedFile, day_span_ms, recorder_of
@@ -369,7 +369,7 @@ class VerdictChanges:
             known = self._played(known, within)
         for table in known:
             for row in _marking(table).to_pylist():
-                place = named(row["profile"], row["server"], row["ns"])
+                place = Place.read(row["profile"], row["server"], row["ns"])
                 queue = row["queue"]
                 said = row["status"] if queue is None else row["verdict"]
                 if queue is not None and said is not None and said not in VERDICTS:

@@ -25,7 +25,7 @@ from rsmq_tui.history.analysis.reading import Analysis, of_queues
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
-from rsmq_tui.history.names import read_name, stored_name
+from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.store import day_span_ms
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from rsmq_tui.protocol.kinds import Reference, kind_of
@@ -271,7 +271,7 @@ class WatchedTime:
 
     def __init__(self, analysis: Analysis, spans: Sequence[TimeRange], queues: Iterable[QueueRef] = ()) -> None:
         self.queues: dict[QueueRef, list[int]] = {}
-        self._of_queues: dict[str, list[TimeSpan]] = {_key(ref): [] for ref in queues}
+        self._of_queues: dict[str, list[TimeSpan]] = {"\0".join(ref.stored): [] for ref in queues}
         self._servers: dict[Server, list[TimeSpan]] = {}
         self._spans = spans
         if not spans:
@@ -294,7 +294,7 @@ class WatchedTime:
 
     def spans_of(self, queue: QueueRef) -> Sequence[TimeSpan]:
         """Return when one of the queues was watched."""
-        return self._of_queues.get(_key(queue), ())
+        return self._of_queues.get("\0".join(queue.stored), ())
 
     def _add(self, runs: pa.Table) -> pa.Table:
         """Add the runs of a day, and return the end of the last run of each queue, with which the next day begins."""
@@ -432,11 +432,6 @@ def _shifted(column: pa.ChunkedArray, by: int = 1) -> pa.Array:
     return pa.concat_arrays([none, values[:-1]] if by > 0 else [values[1:], none])
 
 
-def _key(ref: QueueRef) -> str:
-    """Return what ``WatchedTime`` knows a queue by."""
-    return "\0".join((stored_name(ref.profile), ref.server, stored_name(ref.ns), stored_name(ref.queue)))
-
-
 def _ref(queue: Sequence[str]) -> QueueRef:
-    profile, server, ns, name = queue
-    return QueueRef(read_name(profile), server, read_name(ns), read_name(name))
+    *place, name = queue
+    return QueueRef(*Place.read(*place), read_name(name))

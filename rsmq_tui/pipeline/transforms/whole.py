@@ -106,16 +106,15 @@ def incidents(episodes: Iterable[Mapping[str, Any]], settings: AnalysisSettings)
     expected = {profile: Expected.of_lists(*lists) for profile, lists in settings.expected.items()}
     found = []
     for row in episodes:
-        place = Place(read_name(row["profile"]), row["server"], read_name(row["ns"]))
+        place = Place.read(row["profile"], row["server"], row["ns"])
         values = {name: row[name] for name in _EPISODE_FIELDS}
         values["queue"] = None if row["queue"] is None else read_name(row["queue"])
         found.append(Episode(place=place, **values))
     rows = []
     for incident in incidents_of(found, expected):
-        place = incident.place
-        names = {"profile": stored_name(place.profile), "server": place.server, "ns": stored_name(place.ns)}
         queue = None if incident.queue is None else stored_name(incident.queue)
-        rows.append(asdict(incident) | names | {"queue": queue, "verdicts": list(incident.verdicts)})
+        names = {**incident.place.stored._asdict(), "queue": queue, "verdicts": list(incident.verdicts)}
+        rows.append(asdict(incident) | names)
     return rows
 
 
