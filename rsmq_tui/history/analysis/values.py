@@ -7,6 +7,7 @@ unknown.
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place, stored_name
 
 AGE = "oldest_ready_age_ms"
@@ -16,6 +17,18 @@ OPEN = "open"
 LEVELS = 5
 
 Point = tuple[int, float | None]
+
+_AGE_UNITS = (
+    (2 * DAY_MS, DAY_MS, "d"),
+    (2 * HOUR_MS, HOUR_MS, "h"),
+    (10 * MINUTE_MS, MINUTE_MS, "min"),
+    (0, 1_000, "s"),
+)
+
+
+def age_unit(highest_ms: float) -> tuple[float, str]:
+    """Return the unit for a chart of ages up to that one: its length in ms, and its name."""
+    return next((float(unit_ms), name) for least_ms, unit_ms, name in _AGE_UNITS if highest_ms >= least_ms)
 
 
 class TimeRange(NamedTuple):

@@ -58,6 +58,8 @@ LATE_MS = Thresholds().aged_ms
 # The points of a line, for a chart of about 700 units.
 _POINTS = 400
 _NAME_MAX = 200
+# The number of queues in trouble that have charts.
+_SECTIONS_MAX = 20
 # The heat map is by weekday for longer ranges, and left out for shorter ones.
 _HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
 # The number of missed objectives that are explained by incidents.
@@ -248,6 +250,10 @@ class Report:
         """Return how long there was trouble in at least one of some incidents of queues in the range."""
         return _trouble_ms(incidents, self.times, self.span)
 
+    def rank(self, incidents: Collection[Incident]) -> tuple[int, int]:
+        """Return the rank of a queue by its incidents, the least for the worst: by verdict, then by time in trouble."""
+        return _rank(incidents, self.times, self.span)
+
     def is_whole(self, incident: Incident) -> bool:
         """Return whether an incident lies completely in the range, so that the report may describe all of it."""
         return self.span.from_ms <= incident.start_ms and incident.end_ms <= self.span.to_ms
@@ -259,7 +265,6 @@ def gather(
     queues: Collection[QueueRef] | None = None,
     *,
     title: str | None = None,
-    sections_max: int = 20,
     objectives: Objectives = lambda _: (),
     audited: AuditedChanges = NO_CHANGES,
 ) -> Report:
@@ -272,30 +277,20 @@ def gather(
     every = tuple(facts for facts in analysis.queues() if queues is None or facts.ref in queues)
     refs = tuple(facts.ref for facts in every if span.holds(facts.first_ms, facts.last_ms) or queues is not None)
     chosen = None if queues is None else refs
-    before = TimeRange(span.from_ms - span.length_ms, span.from_ms)
-    # Nearly: a recording that is a day old began some seconds after the time that the user names.
-    was_recorded = whole.from_ms <= before.from_ms + min(HOUR_MS, span.length_ms // 10)
-    spans = [span, before] if was_recorded else [span]
     limits_ms = {ref: _late_ms(objectives(ref.profile), ref.queue) for ref in refs}
+    spans = _compared(span, whole)
     sums = _sums(analysis, spans, sorted({LATE_MS, *limits_ms.values()}), whole)
-    watched = WatchedTime(analysis, spans)
-    figures = []
-    for number, each in enumerate(spans):
-        late = [sums[ref][f"late{limit}_{number}"] for ref, limit in limits_ms.items() if ref in sums]
-        figures.append(_figures(analysis, each, chosen, refs, watched, late))
+    figures = _figures(analysis, spans, chosen, refs, sums, limits_ms)
     episodes = analysis.episodes(span)
-    outages = _outages(episodes, refs)
-    incidents = _incidents(analysis, span, chosen, episodes)
-    levels = ServiceLevels(analysis, span.to_ms, objectives, chosen)
+    incidents, outages = _incidents(analysis, span, chosen, episodes), _outages(episodes, refs)
+    times = times_of(incidents, episodes)
     own: dict[QueueRef | None, list[Incident]] = {}
     for incident in incidents:
         own.setdefault(incident.ref, []).append(incident)
-    times = times_of(incidents, episodes)
     worst = sorted((ref for ref in refs if ref in own), key=lambda ref: (_rank(own[ref], times, span), ref))
-    sections = list(refs) if chosen is not None else worst
-    asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
-    depth, highest, *rates = _lines(analysis, chosen, asked, span, whole)
-    poison, anomalies = analysis.poison(span, chosen), analysis.anomalies(span, chosen)
+    sections = worst if chosen is None else list(refs)
+    levels = ServiceLevels(analysis, span.to_ms, objectives, chosen)
+    depth, fullest, rates = _totals(analysis, chosen, episodes, span, whole)
     changes = changes_of(audited.changes, span, refs, is_chosen=queues is not None)
     restarts = restarts_of(analysis, span, _servers(refs), chosen)
     return Report(
@@ -309,14 +304,11 @@ def gather(
         is_chosen=queues is not None,
         labels=_labels(refs),
         figures=figures[0],
-        before=before if was_recorded else None,
-        figures_before=figures[1] if was_recorded else None,
+        before=spans[1] if len(spans) > 1 else None,
+        figures_before=figures[1] if len(spans) > 1 else None,
         has_targets=any(limit != LATE_MS for limit in limits_ms.values()),
         queues=tuple(
-            _queue_sums(
-                ref, sums.get(ref, {}), own.get(ref, []), _trouble_ms(own.get(ref, []), times, span), limits_ms[ref]
-            )
-            for ref in refs
+            _queue_sums(ref, sums.get(ref, {}), own.get(ref, []), times, span, limits_ms[ref]) for ref in refs
         ),
         incidents=incidents,
         outages=outages,
@@ -327,32 +319,40 @@ def gather(
         levels=levels.levels,
         uses={level: levels.uses(level) for level in levels.levels[:_USES_OF] if not level.is_met},
         depth=depth,
-        fullest=_fullest(
-            depth,
-            highest,
-            [analysis.greatest(chosen, "depth", span, points=_POINTS)],
-            [one for one in episodes if chosen is None or one.ref in chosen],
-            span,
-        ),
-        rates=tuple(rates),
+        fullest=fullest,
+        rates=rates,
         heat=_heat(analysis, chosen, span, whole),
         sections=tuple(
             _section(analysis, ref, sums.get(ref, {}).get("depth_max"), own.get(ref, ()), span, whole)
-            for ref in sections[:sections_max]
+            for ref in sections[:_SECTIONS_MAX]
         ),
-        others=max(0, len(sections) - sections_max),
+        others=max(0, len(sections) - _SECTIONS_MAX),
         has_inventories=analysis.has_inventories(span, chosen),
-        poison=tuple(one for one in poison if span.from_ms <= one.last_seen_ms <= span.to_ms),
+        poison=tuple(one for one in analysis.poison(span, chosen) if _is_in(one.last_seen_ms, span)),
         advice=analysis.advice(chosen),
-        forecasts=tuple(one for one in analysis.forecasts(chosen) if span.holds(one.at_ms, one.at_ms)),
+        forecasts=tuple(one for one in analysis.forecasts(chosen) if _is_in(one.at_ms, span)),
         anomalies=tuple(
-            one for one in anomalies if span.from_ms <= one.bucket_ms and one.bucket_ms + HOUR_MS <= span.to_ms
+            one
+            for one in analysis.anomalies(span, chosen)
+            if _is_in(one.bucket_ms, span) and _is_in(one.bucket_ms + HOUR_MS, span)
         ),
         changes=changes,
         changed=by_subject(changes),
         during=incidents_at(changes, incidents),
         counted=counted_of(analysis, changes, refs),
     )
+
+
+def _compared(span: TimeRange, whole: TimeRange) -> list[TimeRange]:
+    """Return the range, and the one of the same length before it, if that was recorded."""
+    before = TimeRange(span.from_ms - span.length_ms, span.from_ms)
+    # Nearly: a recording that is a day old began some seconds after the time that the user names.
+    was_recorded = whole.from_ms <= before.from_ms + min(HOUR_MS, span.length_ms // 10)
+    return [span, before] if was_recorded else [span]
+
+
+def _is_in(at_ms: int, span: TimeRange) -> bool:
+    return span.holds(at_ms, at_ms)
 
 
 def worst_first(report: Report, incidents: Iterable[Incident]) -> list[Incident]:
@@ -499,25 +499,31 @@ def _late_ms(objectives: Iterable[Objective], queue: str) -> int:
 
 
 def _figures(
-    analysis: Analysis, span: TimeRange, chosen: Collection[QueueRef] | None, refs: Collection[QueueRef],
-    watched: WatchedTime, late: Sequence[float | None],
-) -> Figures:  # fmt: skip
-    episodes = analysis.episodes(span)
-    incidents = _incidents(analysis, span, chosen, episodes)
-    measured = [watched.answering(server, episodes, span) for server in _servers(refs)]
-    outages, times = _outages(episodes, refs), times_of(incidents, episodes)
-    heads = [one for one in incidents if one.head_id is None]
-    known = [number for number in late if number is not None]
-    return Figures(
-        answering=Measured(sum(one.watched_ms for one in measured), sum(one.bad_ms for one in measured)),
-        outages=sum(map(len, outages.values())),
-        down_ms=_together([one for spans in outages.values() for one in spans], _bounds(episodes, outages), span),
-        incidents=len(heads),
-        queues=len({one.ref for one in incidents if one.ref is not None}),
-        trouble_ms=covered_ms((each for one in incidents for each in _times(one, outages, times)), span),
-        recoveries_ms=_recoveries_ms(incidents, episodes, outages, span),
-        late=sum(known) if known else None,
-    )
+    analysis: Analysis, spans: Sequence[TimeRange], chosen: Collection[QueueRef] | None, refs: Collection[QueueRef],
+    sums: Mapping[QueueRef, Mapping[str, float | None]], limits_ms: Mapping[QueueRef, int],
+) -> list[Figures]:  # fmt: skip
+    """Return the figures of each range; ``sums`` has the late messages by their limits."""
+    watched, found = WatchedTime(analysis, spans), []
+    for number, span in enumerate(spans):
+        episodes = analysis.episodes(span)
+        incidents = _incidents(analysis, span, chosen, episodes)
+        measured = [watched.answering(server, episodes, span) for server in _servers(refs)]
+        outages, times = _outages(episodes, refs), times_of(incidents, episodes)
+        late = [sums[ref][f"late{limit}_{number}"] for ref, limit in limits_ms.items() if ref in sums]
+        known = [messages for messages in late if messages is not None]
+        found.append(
+            Figures(
+                answering=Measured(sum(one.watched_ms for one in measured), sum(one.bad_ms for one in measured)),
+                outages=sum(map(len, outages.values())),
+                down_ms=_together([one for each in outages.values() for one in each], _bounds(episodes, outages), span),
+                incidents=sum(one.head_id is None for one in incidents),
+                queues=len({one.ref for one in incidents if one.ref is not None}),
+                trouble_ms=covered_ms((each for one in incidents for each in _times(one, outages, times)), span),
+                recoveries_ms=_recoveries_ms(incidents, episodes, outages, span),
+                late=sum(known) if known else None,
+            )
+        )
+    return found
 
 
 def _outages(episodes: Collection[Episode], refs: Iterable[QueueRef]) -> Outages:
@@ -590,8 +596,9 @@ def _share_above(limit: float, mean: pa.Array, highest: pa.Array) -> pa.Array:
 
 
 def _queue_sums(
-    ref: QueueRef, sums: Mapping[str, float | None], incidents: Sequence[Incident], trouble_ms: int, late_ms: int
-) -> QueueSums:
+    ref: QueueRef, sums: Mapping[str, float | None], incidents: Sequence[Incident],
+    times: Mapping[str, Sequence[TimeSpan]], span: TimeRange, late_ms: int,
+) -> QueueSums:  # fmt: skip
     covered_ms, weight = sums.get("covered") or 0, sums.get("weight") or 0
 
     def mean(name: str, scale: float, of: float) -> float | None:
@@ -601,7 +608,7 @@ def _queue_sums(
     return QueueSums(
         ref=ref,
         incidents=len(incidents),
-        trouble_ms=trouble_ms,
+        trouble_ms=_trouble_ms(incidents, times, span),
         depth_mean=mean("depth", 1, weight),
         depth_max=sums.get("depth_max"),
         age_max_ms=sums.get("age_max"),
@@ -639,8 +646,20 @@ def _heat(analysis: Analysis, queues: Collection[QueueRef] | None, span: TimeRan
     return analysis.heat(queues, "depth", TimeRange(from_ms, to_ms), by_week=by_week)
 
 
+def _totals(
+    analysis: Analysis, queues: Collection[QueueRef] | None, episodes: Iterable[Episode], span: TimeRange,
+    whole: TimeRange,
+) -> tuple[Line, Fullest | None, tuple[Line, ...]]:  # fmt: skip
+    """Return the total depth, when that was highest, and the rates, of some queues together."""
+    asked = [("depth", "mean"), ("depth", "max"), *((rate, "mean") for rate in RATES)]
+    depth, highest, *rates = _lines(analysis, queues, asked, span, whole)
+    alone = analysis.greatest(queues, "depth", span, points=_POINTS)
+    own = [one for one in episodes if queues is None or one.ref in queues]
+    return depth, _fullest(depth, highest, alone, own, span), tuple(rates)
+
+
 def _fullest(
-    mean: Line, highest: Line, alone: Iterable[tuple[int, float] | None], episodes: Iterable[Episode], span: TimeRange
+    mean: Line, highest: Line, alone: tuple[int, float] | None, episodes: Iterable[Episode], span: TimeRange
 ) -> Fullest | None:
     """Return the highest total depth: at least the sum of the means, and at least that of any single queue.
 
@@ -651,7 +670,7 @@ def _fullest(
         for one in episodes
         if one.peak_ms is not None and one.peak_depth is not None and span.holds(one.peak_ms, one.peak_ms)
     ]
-    inside = [one for one in (mean.peak, *alone) if one is not None and one[0] >= span.from_ms]
+    inside = [one for one in (mean.peak, alone) if one is not None and one[0] >= span.from_ms]
     if not (inside or peaks):
         return None
     at_ms, least = max((*inside, *peaks), key=lambda found: found[1])

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from rsmq_tui.charts.series import ChartSpan, Run, Series, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.incidents import covered_ms, severity
-from rsmq_tui.history.analysis.values import DOWN, HeatMap, Incident, Line, Point, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
+from rsmq_tui.history.analysis.values import DOWN, HeatMap, Incident, Line, Point, QueueRef, TimeRange, age_unit
+from rsmq_tui.history.moments import WEEKDAYS, weekday_of
 from rsmq_tui.history.report import words
-from rsmq_tui.history.report.facts import Report, Section, server_name, shown, worst_first
+from rsmq_tui.history.report.facts import Report, Section, server_name, shown
 from rsmq_tui.history.report.slo import Server
 from rsmq_tui.history.report.tables import Overview, Table, changes, overviews, service_levels
 from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural
@@ -307,13 +307,6 @@ def _area(run: Run, frame: _Frame) -> str:
     return f"M{dots[0][0]:.1f} {frame.base}" + "".join(f"L{x:.1f} {y:.1f}" for x, y in dots) + f"V{frame.base}Z"
 
 
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_AGE_UNITS = (
-    (2 * DAY_MS, DAY_MS, "days"),
-    (2 * HOUR_MS, HOUR_MS, "hours"),
-    (10 * MINUTE_MS, MINUTE_MS, "min"),
-    (0, 1_000, "s"),
-)
 _RATE_STYLES = {"arrivals_s": "s1", "deletes_s": "s2", "receives_s": "s5"}
 # The number of rows that fit on the first page.
 _ROWS_DRAWN = 24
@@ -386,7 +379,7 @@ class _Page:
         for incident in report.incidents:
             if incident.ref is not None:
                 queues.setdefault(incident.ref, []).append(incident)
-        order = sorted(queues, key=lambda ref: (*_badness(report, queues[ref]), ref))
+        order = sorted(queues, key=lambda ref: (*report.rank(queues[ref]), ref))
         kept = order[:_ROWS_DRAWN]
         rows: list[Row] = []
         servers = list(dict.fromkeys(Server(*ref[:2]) for ref in (*report.outages, *kept)))
@@ -507,11 +500,6 @@ _DIAMOND_KEY, _LINE_KEY = (
 )
 
 
-def _badness(report: Report, incidents: Sequence[Incident]) -> tuple[int, int]:
-    worst = worst_first(report, incidents)[0]
-    return severity(worst.worst), -report.trouble_ms(incidents)
-
-
 def _mark(verdict: str, at: tuple[int, int], span: TimeRange) -> Mark:
     from_ms, to_ms = max(at[0], span.from_ms), min(max(at), span.to_ms)
     label = f"{words.verdict_words(verdict)} {date_clock(from_ms)}, {duration(max(0, to_ms - from_ms))}"
@@ -524,8 +512,8 @@ def _times(number: int, what: str) -> str:
 
 def _day(heat: HeatMap, day: int) -> str:
     if heat.is_week:
-        return _WEEKDAYS[day]
-    return f"{_WEEKDAYS[(day // DAY_MS + 3) % 7]} {clock(day, date=True)[:10]}"
+        return WEEKDAYS[day]
+    return f"{WEEKDAYS[weekday_of(day)]} {clock(day, date=True)[:10]}"
 
 
 def _depth_panel(line: Line, height: int, extra: Sequence[Drawn] = ()) -> Panel:
@@ -537,7 +525,7 @@ def _depth_panel(line: Line, height: int, extra: Sequence[Drawn] = ()) -> Panel:
 def _age_panels(age: Line) -> list[Panel]:
     if age.peak is None:
         return []
-    divisor, unit = next((by, unit) for least, by, unit in _AGE_UNITS if age.peak[1] >= least)
+    divisor, unit = age_unit(age.peak[1])
     title = "Age of the oldest ready message"
     return [Panel(f"oldest ready, {unit}", [Drawn(age.points, title, "s3")], 58, divisor)]
 

@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 from rsmq_tui.charts.drawing import sparklines
 from rsmq_tui.charts.series import Series
-from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, outcome_words, times_of
+from rsmq_tui.history.analysis.incidents import TimeSpan, covered_ms, incidents_at, outcome_words, severity, times_of
 from rsmq_tui.history.analysis.values import (
     AGE,
     OPEN,
@@ -33,7 +33,9 @@ from rsmq_tui.history.analysis.values import (
     QueueFacts,
     QueueRef,
     TimeRange,
+    age_unit,
 )
+from rsmq_tui.history.moments import WEEKDAYS
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.changes import AuditedChange
@@ -118,11 +120,6 @@ def trouble_words(verdict: str) -> str:
 def trouble_token(verdict: str) -> str:
     """Return the style of a verdict, or of "down"."""
     return f"verdict-{verdict}" if verdict in tuple(Verdict) else "verdict-broken"
-
-
-def rank(verdict: str) -> int:
-    """Return the severity rank of a verdict; 0 is the worst."""
-    return list(Verdict).index(Verdict(verdict)) if verdict in tuple(Verdict) else 0
 
 
 def metric_value(metric: str, value: float | None) -> str:
@@ -330,11 +327,11 @@ def queue_rows(lists: Lists) -> list[QueueRow]:
     rows = []
     for facts in lists.queues:
         incidents = of_queue.get(facts.ref, [])
-        worst = min((incident.worst for incident in incidents), key=rank, default=Verdict.OK.value)
+        worst = min((incident.worst for incident in incidents), key=severity, default=Verdict.OK.value)
         spans = [each for one in incidents for each in times[one.id]]
         trouble_ms = covered_ms(spans, lists.span or TimeRange(0, max((end for _, end in spans), default=0)))
         rows.append(QueueRow(facts, worst, len(incidents), trouble_ms))
-    rows.sort(key=lambda row: (rank(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
+    rows.sort(key=lambda row: (severity(row.worst), -row.trouble_ms, -(row.facts.peak_depth or 0), row.facts.ref.queue))
     return rows
 
 
@@ -478,10 +475,6 @@ def tab_pieces(chosen: HistoryPage, lists: Lists | None, notes: Sequence[str], w
     return [*pieces, *((text, "muted") for text in notes)]
 
 
-_AGE_UNITS = ((172_800_000, 86_400_000, "d"), (7_200_000, 3_600_000, "h"), (600_000, 60_000, "min"), (0, 1_000, "s"))
-_RATE_WORDS = {"arrivals_s": "arrivals", "deletes_s": "deletes", "receives_s": "receives"}
-
-
 def sparks(lines: Lines) -> list[tuple[Series, str]]:
     """Return up to three series, the metric and rates, each with its peak as text."""
     shown = [lines.metric, *(line for line in lines.rates if line.metric != lines.metric.metric)][:3]
@@ -490,12 +483,6 @@ def sparks(lines: Lines) -> list[tuple[Series, str]]:
 
 def _peak(line: Line) -> str:
     return metric_value(line.metric, None if line.peak is None else line.peak[1])
-
-
-def _unit(metric: str, highest: float) -> tuple[float, str]:
-    if metric != AGE:
-        return 1.0, ""
-    return next((float(divisor), unit) for least, divisor, unit in _AGE_UNITS if highest >= least)
 
 
 def _scaled(points: Sequence[Point], divisor: float) -> Sequence[Point]:
@@ -575,7 +562,7 @@ class PastCharts(Vertical):
         """
         metric, title = lines.metric.metric, f"{METRIC_WORDS[lines.metric.metric]} of {of}"
         known = [line.peak[1] for line in (lines.metric, lines.p95) if line is not None and line.peak is not None]
-        divisor, unit = _unit(metric, max(known, default=0.0))
+        divisor, unit = age_unit(max(known, default=0.0)) if metric == AGE else (1.0, "")
         series = [Series("mean", _scaled(lines.metric.points, divisor))]
         if lines.p95 is not None:
             series.append(Series("95th percentile", _scaled(lines.p95.points, divisor)))
@@ -585,13 +572,12 @@ class PastCharts(Vertical):
         times: dict[str, Any] = {"start_ms": span.from_ms, "marked_ms": marked_ms}
         marks = changes_words(marked_ms)
         self.metric.show(series, span.to_ms, title=f"{title}{marks}", unit=unit, **times)
-        rates = [Series(_RATE_WORDS[line.metric], line.points) for line in lines.rates]
+        rates = [Series(METRIC_WORDS[line.metric].removesuffix("/s"), line.points) for line in lines.rates]
         self.rates.show(rates, span.to_ms, title=f"messages a second{marks}", **times)
         self.sparks.show(sparks(lines), span)
 
 
 _SHADES = "·░▒▓█"
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _LABEL = 10
 
 
@@ -646,12 +632,12 @@ class HeatView(LineView):
 
 def _label(day: int, is_week: bool) -> str:
     if is_week:
-        return f" {_WEEKDAYS[day]}"
+        return f" {WEEKDAYS[day]}"
     try:
         moment = datetime.fromtimestamp(day / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return " –"
-    return f"{moment:%m-%d} {_WEEKDAYS[moment.weekday()]}"
+    return f"{moment:%m-%d} {WEEKDAYS[moment.weekday()]}"
 
 
 _TITLE_WIDTH = 11
