@@ -331,8 +331,8 @@ def nearest_day_of(at_ms: int) -> str:
 
 def delete_old_days(
     store: Store, *, keep_ms: int | None, max_bytes: int | None, now_ms: int, written: Collection[str], scratch: Path
-) -> list[str]:
-    """Delete days older than ``keep_ms``, and the oldest days beyond ``max_bytes``; return the deleted days.
+) -> None:
+    """Delete days older than ``keep_ms``, and the oldest days beyond ``max_bytes``.
 
     Today (by ``now_ms``), the newest day and the days in ``written`` are never deleted. Raises ``OSError``.
     """
@@ -341,7 +341,7 @@ def delete_old_days(
         for file in store.files(table):
             sizes[file.day] = sizes.get(file.day, 0) + file.bytes
     if not sizes:
-        return []
+        return
     protected = {*written, max(sizes)}
     removable = [day for day in sorted(sizes) if day not in protected and day < day_of(now_ms)]
     gone = [day for day in removable if keep_ms is not None and _end_ms(day) <= now_ms - keep_ms]
@@ -354,7 +354,6 @@ def delete_old_days(
             left -= sizes[day]
     for day in gone:
         store.remove_day(day, scratch)
-    return gone
 
 
 def _end_ms(day: str) -> int:

@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,6 +51,7 @@ from rsmq_tui.history.schema import (
 )
 from rsmq_tui.history.store import SEALED, day_of, delete_old_days, open_store
 
+Rows = TypeVar("Rows")
 SUFFIX = ".arrows"
 # Batches are small: distributing the columns to threads takes longer than compressing them.
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
@@ -58,7 +59,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _END_BYTES = 8
 
 
-class OpenFile(ABC):
+class OpenFile(ABC, Generic[Rows]):
     """A new segment, open for appending rows of a ``table`` and ``day``. Raises ``OSError``.
 
     ``beginning`` is what its file begins with. ``opened_s`` is when it was opened, ``written_s`` when it was last
@@ -100,7 +101,7 @@ class OpenFile(ABC):
         if fd >= 0:
             os.close(fd)
 
-    def append(self, rows: Any) -> int:
+    def append(self, rows: Rows) -> int:
         """Append rows, all or none of them, and return how many; raises ``OSError``."""
         data, count, size = self._encoded(rows)
         self._write(data)
@@ -109,10 +110,10 @@ class OpenFile(ABC):
         return count
 
     @abstractmethod
-    def _encoded(self, rows: Any) -> tuple[Any, int, int]:
+    def _encoded(self, rows: Rows) -> tuple[bytes | memoryview, int, int]:
         """Return rows as the file has them, how many they are, and their size in memory."""
 
-    def _write(self, data: Any) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         left = memoryview(data)
         self._is_dirty = True
         try:
@@ -131,27 +132,27 @@ class OpenFile(ABC):
             self.is_torn = True
 
 
-class Segment(OpenFile):
+class Segment(OpenFile[pa.RecordBatch]):
     """A segment of Arrow batches."""
 
     def __init__(self, path: Path, table: str, day: str, schema: pa.Schema, opened_s: float = 0.0) -> None:
         self._header = bytes(schema.serialize())
         super().__init__(path, table, day, self._header, opened_s)
 
-    def _encoded(self, batch: pa.RecordBatch) -> tuple[Any, int, int]:
+    def _encoded(self, batch: pa.RecordBatch) -> tuple[memoryview, int, int]:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as stream:
             stream.write_batch(batch)
         return memoryview(sink.getvalue())[len(self._header) : -_END_BYTES], batch.num_rows, batch.nbytes
 
 
-class PollSegment(OpenFile):
+class PollSegment(OpenFile[BegunPoll]):
     """A segment of polls."""
 
     def __init__(self, path: Path, day: str, opened_s: float = 0.0) -> None:
         super().__init__(path, SAMPLES, day, BEGINNING, opened_s)
 
-    def _encoded(self, poll: BegunPoll) -> tuple[Any, int, int]:
+    def _encoded(self, poll: BegunPoll) -> tuple[bytes, int, int]:
         return poll.frame(self)
 
 
@@ -418,7 +419,7 @@ class Writer:
         self._clock = clock
         self._wall_s = wall_s
         self._place: Spool | None = None
-        self._open: dict[tuple[str, str], OpenFile] = {}
+        self._open: dict[tuple[str, str], OpenFile[Any]] = {}
         # The segments to be sealed, and the time of the next attempt.
         self._waiting: list[Path] = []
         self._retry_at_s = 0.0
@@ -473,7 +474,7 @@ class Writer:
         self._newest_ms = max(self._newest_ms, at_ms)
         return appended
 
-    def _new_segment(self, table: str, day: str) -> OpenFile:
+    def _new_segment(self, table: str, day: str) -> OpenFile[Any]:
         self._number += 1
         path, now_s = self._folder / f"{table}.{day}.{self._number:06d}{SUFFIX}", self._clock()
         return PollSegment(path, day, now_s) if table == SAMPLES else Segment(path, table, day, SCHEMAS[table], now_s)
@@ -521,7 +522,7 @@ class Writer:
             raise HistoryError("nothing recorded yet")
         return self._place.folder
 
-    def _is_due(self, segment: OpenFile, now_s: float) -> bool:
+    def _is_due(self, segment: OpenFile[Any], now_s: float) -> bool:
         settings = self._settings
         if segment.rows >= settings.seal_rows or segment.bytes >= settings.seal_bytes:
             return True

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS, ListScenario, Scenario
+from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS, Consumer, Hands, ListScenario, Scenario
 from rsmq_tui.cli.demo.server import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.protocol import SERVER_ERRORS, connect, failure_of
 
@@ -174,7 +174,7 @@ class DemoControls:
         return said
 
 
-def _consumer_of(scenario: Scenario | ListScenario) -> object:
+def _consumer_of(scenario: Scenario | ListScenario) -> Consumer | Hands | None:
     return scenario.worker if isinstance(scenario, ListScenario) else scenario.consumer
 
 

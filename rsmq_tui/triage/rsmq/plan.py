@@ -653,8 +653,6 @@ def _settings(action: SetAttributes, now: Mapping[bytes, bytes]) -> str:
 
 def _setting(name: bytes, raw: bytes) -> str:
     """Return the value of an attribute with its unit; what is not a number is shown as it is."""
-    if raw is None:
-        return "none"
     if name == b"maxsize" and raw == b"-1":
         return "no limit"
     if not raw.isdigit() or len(raw) > _DIGITS_MAX:

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -288,7 +288,7 @@ class _Watched:
 
 
 @contextmanager
-def _signals(end: Any) -> Iterator[None]:
+def _signals(end: Callable[[int], None]) -> Iterator[None]:
     """Let the first signal that would end the program end the run instead."""
     before = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
