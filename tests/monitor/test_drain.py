@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsmq_tui.monitor import Drain, QueueState, Verdict, needed_deletes, outlook
+from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, needed_deletes, outlook
+from rsmq_tui.monitor.tracking import tracker
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import drain_rates
+from rsmq_tui.monitor.tracking.verdicts import Batches, batches_of, drain_rates
 from tests.monitor.list_rows import ScriptedLists
 from tests.monitor.rows import Flow, Scripted
 
@@ -164,6 +165,39 @@ def test_what_is_left_of_batches_that_are_over_drains_as_it_falls() -> None:
     states = [watched.run(flow, seconds=1, received=15, deleted=15) for _ in range(40)]
 
     assert states[-1].drain_s == pytest.approx(flow.depth / 15, rel=0.01)
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_of_batches_no_time_stays_where_nothing_moves_any_more(is_list: bool) -> None:
+    thresholds = Thresholds(stalled_ms=3_600_000)
+    watched = ScriptedLists(thresholds) if is_list else Scripted(thresholds)
+    depth, sent, taken = 6_000, 6_000, 0
+    states = []
+    for second in range(520):
+        batch, gone = (300 * (second % 100 == 10), 15 * (second % 100 < 50)) if second < 420 else (0, 0)
+        depth, sent, taken = depth + batch - gone, sent + batch, taken + gone
+        row = [depth, 0, 0, [1, b"%d" % taken, 1], None] if is_list else Flow(sent, taken, taken).row()
+        states.append(watched.poll_one(row))
+
+    assert Drain.CLEARS in {state.drain for state in states[300:420]}
+    assert (states[-1].verdict, states[-1].drain) == (Verdict.OK, Drain.UNKNOWN)
+
+
+@pytest.mark.parametrize(("sent", "deleted"), [(15, 15), (5, 15)])
+def test_batches_are_not_looked_for_again_in_a_queue_that_never_rises(
+    monkeypatch: pytest.MonkeyPatch, sent: int, deleted: int
+) -> None:
+    looked: list[int] = []
+
+    def counted(series: QueueSeries, from_ms: int, at_ms: int) -> Batches | None:
+        looked.append(at_ms)
+        return batches_of(series, from_ms, at_ms)
+
+    monkeypatch.setattr(tracker, "batches_of", counted)
+    watched, flow = Scripted(), Flow(sent=6_000)
+    watched.run(flow, seconds=300, sent=sent, received=deleted, deleted=deleted)
+
+    assert len(looked) == 1
 
 
 def test_a_change_of_this_program_is_no_batch() -> None:

@@ -158,7 +158,8 @@ class ListTracker(Tracker):
         if net_s is not None and net_s < 0:
             drains_s = sample.net_since(self._falls_from(before_trend, sample))
         drain, drain_s = net_drain_of(ready, drains_s, net_s, judged, self._thresholds, was_taken=is_worked_on)
-        if (batches := self._batches(sample)) is not None and (left := batches.left(at_ms, drain_s)):
+        batches = None if net_s == trend_s == 0 else self._batches(sample)
+        if batches is not None and (left := batches.left(at_ms, drain_s)):
             whole_s = batches.change_s
             drain, drain_s = net_drain_of(left, whole_s, whole_s, judged, self._thresholds, was_taken=is_worked_on)
         if self._ages is not None:

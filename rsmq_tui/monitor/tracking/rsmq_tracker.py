@@ -196,7 +196,9 @@ class RsmqTracker(Tracker):
         if trend is not None and trend.arrivals_s > trend.deletes_s:
             backlog_s = 1000 * self._backlog_since(earlier, sample) / (sample.at_ms - earlier.at_ms)
         found = drain_of(sample.ready, trend, rates, judged, self._thresholds, backlog_s)
-        if (batches := self._batches(sample)) is None or not (left := batches.left(sample.at_ms, found[1])):
+        # If nothing moved for a minute, it is not known when something will.
+        batches = None if trend == STILL else self._batches(sample)
+        if batches is None or not (left := batches.left(sample.at_ms, found[1])):
             return found
         whole = batches.last.rates_since(batches.first)
         return drain_of(left, whole, whole, judged, self._thresholds)

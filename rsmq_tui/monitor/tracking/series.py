@@ -277,6 +277,11 @@ class QueueSeries:
         peaks[-2] = max(peaks[-2], ready)
         peaks[-1] = max(peaks[-1], depth - ready)
 
+    def rises_since(self, at_ms: int) -> bool:
+        """Return whether the depth of the last bucket is higher than another one since that time."""
+        depths = self.counters[COUNTERS * bisect_left(self.times_ms, at_ms) :: COUNTERS]
+        return bool(depths) and depths[-1] > min(depths)
+
     @property
     def last(self) -> "array[float]":
         """The counters of the last bucket."""

@@ -121,8 +121,8 @@ class Tracker(ABC):
         self._grown: tuple[list[int], dict[str, Growth]] | None = None
         # The last sample that ``_falls_from`` returned, after the buckets that it was found from.
         self._fallen: tuple[tuple[Any, ...], Sample] | None = None
-        # The batches of the last minutes, after the bucket that they were found at.
-        self._batched: tuple[list[int], Batches | None] | None = None
+        # The batches of the last minutes, after the time of the bucket that they were found at.
+        self._batched: tuple[int, Batches | None] | None = None
         self._limit: Limit | None = None
         self._limit_due_ms = 0
 
@@ -273,10 +273,15 @@ class Tracker(ABC):
         # Fast path: most queues hold few messages.
         if sample.ready < self._thresholds.growing_messages:
             return None
-        last = self.series.times_ms[-1:]
-        if self._batched is None or self._batched[0] != last:
-            self._batched = last, batches_of(self.series, self._known_from_ms(sample), sample.at_ms)
-        return self._batched[1]
+        known, series = self._batched, self.series
+        last_ms = series.times_ms[-1] if series.times_ms else 0
+        if known is None or known[0] != last_ms:
+            found = None
+            # Fast path: if there were none, only a rise can be one.
+            if known is None or known[1] is not None or series.rises_since(known[0]):
+                found = batches_of(series, self._known_from_ms(sample), sample.at_ms)
+            self._batched = known = last_ms, found
+        return known[1]
 
     def _growth(
         self, references: ReferenceBuckets, sample: Sample, *, grows: bool, created_ms: int | None = None
