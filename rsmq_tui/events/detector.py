@@ -678,7 +678,7 @@ class ServerDetector:
             self._evicted = 0
             details: dict[str, Any] = {"run_id": info.run_id, "before": before.run_id, "role": info.role}
             up = f"up for {duration(info.uptime_s * 1000)}"
-            words = f"restarted, {up}" if change.is_restart else f"another server answers, {up}: failed over"
+            words = f"restarted, {up}" if change.is_restart else f"another server took over, {up}"
             kind = EventKind.RESTARTED if change.is_restart else EventKind.FAILOVER
             found.append(self._event(at_ms, kind, Severity.WARNING, words, details, same=info.run_id))
         elif info.role != before.role:

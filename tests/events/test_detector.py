@@ -556,7 +556,7 @@ def test_a_restart_and_a_failover_are_told_apart() -> None:
     (found,) = server.observe_info(ServerInfo("b" * 40, 7, "master", 0, at_ms=NOON_MS + 10_000))
     assert (found.kind, found.text, found.run_id) == ("restarted", "restarted, up for 7 s", "b" * 40)
     (found,) = server.observe_info(ServerInfo("c" * 40, 5_000, "master", 0, at_ms=NOON_MS + 20_000))
-    assert (found.kind, found.text) == ("failover", "another server answers, up for 1h 23m: failed over")
+    assert (found.kind, found.text) == ("failover", "another server took over, up for 1h 23m")
     (found,) = server.observe_info(ServerInfo("c" * 40, 5_010, "slave", 0, at_ms=NOON_MS + 30_000))
     assert (found.kind, found.text) == ("role", "its role is slave now, was master: failed over")
 
