@@ -228,6 +228,22 @@ async def test_a_search_is_shown_on_a_narrow_terminal_too(tape: Tape, monkeypatc
         assert "the search was stopped" in banner(pilot)
 
 
+@pytest.mark.parametrize("width", [44, 60, 80, 100])
+async def test_what_a_search_found_leaves_room_for_whether_it_plays(tape: Tape, width: int) -> None:
+    async with replayed(tape.out, size=(width, 15)) as pilot:
+        await press(pilot, "right_curly_bracket")
+        await at(pilot, "12:02:00")
+        await until(pilot, lambda: "· orders" in banner(pilot) or width == 44, "it says what begins")
+        assert "‖" in banner(pilot)
+        # It is true of that moment only.
+        await press(pilot, "p")
+        await until(pilot, lambda: "▶" in banner(pilot), "it plays")
+        assert "orders" not in banner(pilot)
+        await later(pilot, 1)
+        await at(pilot, "12:03:00")
+        assert "▶" in banner(pilot)
+
+
 @pytest.mark.parametrize(
     ("typed", "moment"),
     [

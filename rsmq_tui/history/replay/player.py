@@ -232,6 +232,8 @@ class Player:
         elif not self.is_playing:
             self._clock.begin()
             self.is_playing = True
+            # What a search found is true of the moment that it went to.
+            self.forget_outcome()
         self._wake.set()
 
     def set_speed(self, speed: float) -> None:

@@ -8,7 +8,7 @@ from textual.strip import Strip
 
 from rsmq_tui.history.analysis.values import DOWN
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, date_clock, duration, plural, printable, zone_words
+from rsmq_tui.monitor.text import clock, date_clock, duration, fitted, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Keymap
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -142,7 +142,7 @@ _TICK_S = 0.25
 class ReplayBanner(Painted):
     """Shows ``REPLAY 2031-05-17 21:50:05 UTC · x60 · playing · of …`` on a background that no live screen has.
 
-    If the line is too narrow, parts are dropped, but never the time, and what a search does or found last.
+    If the line is too narrow, parts are dropped or cut, but the time and the sign of the state are always shown.
     """
 
     DEFAULT_CSS = """
@@ -159,17 +159,22 @@ class ReplayBanner(Painted):
         if replaying is None:
             return []
         player, width = replaying.player, self.size.width
-        state = "▶ playing" if player.is_playing else "‖ paused"
+        sign, word = ("▶", "playing") if player.is_playing else ("‖", "paused")
         left_out = len(replaying.problems)
-        problems = f"{plural(left_out, 'file')} left out" if left_out else ""
-        marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
-        parts = {"speed": speed_words(player), "state": state, "outcome": outcome_words(replaying)}
-        parts |= {"marked": marked, "problems": problems}
-        for dropped in ("", "problems", "marked", "speed", "state", "outcome"):
-            parts.pop(dropped, "")
-            words = " · ".join(filter(None, (f" REPLAY {moment_words(replaying.position_ms)}", *parts.values())))
+        parts = {
+            "time": f" REPLAY {moment_words(replaying.position_ms)}",
+            "speed": speed_words(player),
+            "state": f"{sign} {word}",
+            "outcome": outcome_words(replaying),
+            "marked": "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}",
+            "problems": f"{plural(left_out, 'file')} left out" if left_out else "",
+        }
+        for part, shorter in (("", ""), ("problems", ""), ("marked", ""), ("speed", ""), ("state", sign)):
+            parts[part] = shorter
+            words = " · ".join(filter(None, parts.values()))
             if cell_len(words) < width:
                 break
+        words = fitted(words, width)
         right = f"{span_words(replaying)} "
         if cell_len(words) + cell_len(right) + 1 > width:
             right = ""
