@@ -379,6 +379,8 @@ KEYS = (
     ),
     Key("history.metric", "m", "metric", "Chart the next metric: depth, oldest ready, rates", "metric"),
     Key("history.weekly", "W", "weekly", "Heat map by day, or by day of the week"),
+    Key("history.pane_down", "J,shift+down", "scroll_pane(1)", "Scroll the pane down"),
+    Key("history.pane_up", "K,shift+up", "scroll_pane(-1)", "Scroll the pane up"),
     Key("history.filter", "/", "filter", "Show only queues that match a filter", priority=True),
     Key("history.clear", "escape", "clear", "Clear the marks, then the filter, then go back", "back"),
     _change("message.delete", "x", "change('delete')", "Delete the message", "delete"),

@@ -110,6 +110,32 @@ async def test_a_queue_and_an_incident_show_their_changes(past: Callable[..., An
         assert "send" not in shown
 
 
+async def test_on_a_low_terminal_the_pane_scrolls_by_keys_and_says_nothing_twice(past: Callable[..., Any]) -> None:
+    async with past(PURGE, UNDO, MOVE, SENT, size=(120, 15)) as pilot:
+        await press(pilot, *TO_CHANGES, "j", "j", "j")
+        await pane_shows(pilot, "QUEUE orders")
+        details = screen_of(pilot)._pane._details
+        # The change itself is no other change, and is in the text only.
+        first = pane(pilot)
+        await press(pilot, "J")
+        await until(pilot, lambda: pane(pilot) != first, "it scrolls")
+        place = str(details.border_subtitle)
+        # A newer run of the pipeline leaves the position.
+        screen_of(pilot).rest()
+        await press(pilot)
+        assert str(details.border_subtitle) == place
+        await press(pilot, *"JJJJJ")
+        assert str(details.border_subtitle).split()[0].endswith(f"–{details._length}")
+        await press(pilot, *"KKKKKK")
+        assert pane(pilot) == first
+        await press(pilot, "J", "k")
+        assert str(details.border_subtitle).startswith("1–")
+        await press(pilot, "j")
+        shown = " ".join("".join(text for text, _ in line) for line in details._content or ())
+        assert shown.count("deleted 200") == 1, shown
+        assert shown.count("put back 150") == 1, shown
+
+
 async def test_charts_mark_the_changes_of_their_queues(past: Callable[..., Any]) -> None:
     async with past(PURGE, MOVE, SENT, size=(140, 40)) as pilot:
         charts = screen_of(pilot).charts

@@ -655,6 +655,7 @@ class PastPane(Pane[None]):
         self._details = LineView(id="row")
         self._details.can_focus = False
         self._shown: tuple[HistoryPage, Any, QueueRef | None, Lists, HistoryContext] | None = None
+        self._subject: tuple[str, str | None, QueueRef | None] | None = None
 
     def compose(self) -> ComposeResult:
         """The charts, and the details."""
@@ -664,33 +665,48 @@ class PastPane(Pane[None]):
 
     def show(self, page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext) -> None:
         """Show a row of a page, None if there is none, and the changes and incidents of a queue."""
+        subject = page.id, None if row is None else key_of(page, row), ref
+        # A newer run of the pipeline leaves the position; another row begins at its first line.
+        is_same, self._subject = subject == self._subject, subject
         self._shown = page, row, ref, lists, context
-        self._show_lines()
+        self._show_lines(stay=is_same)
 
     @on(LineView.Resized)
-    def _show_lines(self) -> None:
+    def _wrap_lines(self) -> None:
+        self._show_lines(stay=True)
+
+    def _show_lines(self, *, stay: bool) -> None:
         width = self._details.size.width
         if self._shown is not None and width:
-            self._details.show(detail_lines(*self._shown, width))
+            self._details.show(detail_lines(*self._shown, width), stay=stay)
+
+    def scroll_details(self, step: int) -> None:
+        """Scroll the details by so many of their screens."""
+        self._details.action_scroll_pages(step)
 
 
 def detail_lines(
     page: HistoryPage, row: Any, ref: QueueRef | None, lists: Lists, context: HistoryContext, width: int
 ) -> list[Sequence[Piece]]:
-    """Return each value of a row, None if there is none, its text in full, and changes and incidents."""
+    """Return each value of a row, None if there is none, its text in full, and changes and incidents.
+
+    A value that is part of the text, such as a cause, is not repeated, nor is a change in the list of changes.
+    """
     lines: list[Sequence[Piece]] = []
     if row is not None:
+        sentence = page.sentence(row)
         for column in page.columns:
             cell = column.cell(row, context)
             text = "".join(text for text, _ in ([cell] if isinstance(cell, tuple) else cell))
-            if column.title and text:
+            if column.title and text and not (column.grow and text in sentence):
                 style = cell[1] if isinstance(cell, tuple) else ""
                 lines.append([(f"{column.title:<{_TITLE_WIDTH}} ", "muted"), (printable(text, _TEXT_MAX), style)])
-        if wrapped := textwrap.wrap(printable(page.sentence(row), _TEXT_MAX), width):
+        if wrapped := textwrap.wrap(printable(sentence, _TEXT_MAX), width):
             lines += [[], *([(line, "")] for line in wrapped)]
-    if changes := changes_at(row, ref, lists):
+    own = row.change if isinstance(row, ChangeRow) else None
+    if changes := [change for change in changes_at(row, ref, lists) if change != own]:
         lines += [[]] if lines else []
-        lines.append([("CHANGES made with rsmq-tui", "head")])
+        lines.append([("CHANGES made with rsmq-tui" if own is None else "OTHER CHANGES made with rsmq-tui", "head")])
     for change in reversed(changes[-_CHANGES_SHOWN:]):
         undone = change.undone_words(moment)
         words = f"{change.in_words(_second)}, by {printable(change.who, 40)}{f', undone: {undone}' if undone else ''}"

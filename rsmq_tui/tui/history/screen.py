@@ -447,6 +447,10 @@ class HistoryScreen(DashboardScreen):
         if self._page.id != pages.HEAT:
             self._turn_to(next(page for page in pages.PAGES if page.id == pages.HEAT))
 
+    def action_scroll_pane(self, step: int) -> None:
+        """Scroll the details of the row by so many of their screens."""
+        self._pane.scroll_details(step)
+
     @property
     def _row(self) -> Any:
         table = self.tables.get(self._page.id)
