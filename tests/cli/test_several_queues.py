@@ -95,6 +95,17 @@ def test_they_are_counted_grouped_and_got(command: Command, client: Redis, queue
     assert re.search(r"^  on +redis://", preview.text, re.MULTILINE)
 
 
+@pytest.mark.parametrize("instead", [(), ("--count",), ("--group-by", "shape")])
+def test_that_nothing_matches_is_said_where_the_output_is_json(
+    command: Command, client: Redis, instead: tuple[str, ...]
+) -> None:
+    client.delete("rsmq:wrong")
+    done = command("messages", "list", "*", "--filter", "rc>90", *instead)
+    assert (done.status, done.out) == (0, b"")
+    assert done.err == "rsmq-tui: 0 messages of 13 in 0 of 3 queues\n"
+    assert command("messages", "list", "*", "--filter", "json.customer=1", *instead).err == ""
+
+
 def test_they_are_exported_to_one_file_that_import_reads(command: Command, client: Redis, tmp_path: Path) -> None:
     client.delete("rsmq:wrong")
     file = tmp_path / "all.jsonl"

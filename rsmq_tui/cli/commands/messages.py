@@ -240,7 +240,8 @@ async def _list(options: Options) -> int:
         await queues.each(read)
     if groups is not None:
         _print_groups(options, groups, at_ms)
-    if queues.is_several and not wants_json(options):
+    # JSON of no message is an empty output, which could be taken for a command that did nothing.
+    if queues.is_several and not (queues.matched and wants_json(options)):
         sys.stdout.flush()
         where = f"in {queues.found_in:,} of {plural(len(queues), 'queue')}"
         say(f"{plural(queues.matched, 'message')} of {queues.depth:,} {where}")
