@@ -13,13 +13,17 @@ SECONDS_MAX = 100.0
 Work = Callable[[int], Awaitable[Any]]
 
 
-async def cancelled_at_each_turn(work: Work, *, turns: int = TURNS, rounds: int = ROUNDS) -> int:
+async def cancelled_at_each_turn(
+    work: Work, *, turns: int = TURNS, rounds: int = ROUNDS, before: Callable[[], Awaitable[Any]] | None = None
+) -> int:
     """Cancel the work after no, one, two, … turns of the loop, and check that only the cancellation ends it.
 
-    Return how often it was still under way.
+    Each time, what ``before`` does is done first, and is not cancelled. Return how often the work was still under way.
     """
     under_way = 0
     for number in range(turns * rounds):
+        if before is not None:
+            await before()
         task = asyncio.ensure_future(work(number))
         for _ in range(number % turns):
             await asyncio.sleep(0)

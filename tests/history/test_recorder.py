@@ -175,14 +175,23 @@ def test_a_disk_that_fails_never_reaches_whoever_polls(tmp_path: Path, monkeypat
 
 
 def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder, hanging = started(tmp_path), threading.Event()
+    recorder, hangs, may_go_on = started(tmp_path), threading.Event(), threading.Event()
     write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: hanging.wait(SECONDS_MAX) and write(fd, data))
-    for number in range(300):
+
+    def hang(fd: int, data: bytes) -> int:
+        hangs.set()
+        assert may_go_on.wait(SECONDS_MAX)
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", hang)
+    recorder.add(polled(state(), at_ms=NOON_MS))
+    # From here on, the thread takes nothing.
+    assert hangs.wait(SECONDS_MAX)
+    for number in range(1, 300):
         recorder.add(polled(state(), at_ms=NOON_MS + number))
     assert recorder.tally.lost > 100
     assert recorder.tally.problem == "the disk is too slow: some polls were not recorded"
-    hanging.set()
+    may_go_on.set()
     asyncio.run(until(lambda: recorder.tally.polls == 300 - recorder.tally.lost))
     recorder.add(polled(state(), at_ms=NOON_MS + 1_000))
     ended(recorder)

@@ -12,7 +12,7 @@ from rsmq_tui.protocol import Address, Node, Rsmq, RsmqReader, Sentinels, Traffi
 from rsmq_tui.protocol.connections.connect import pool_async
 from rsmq_tui.protocol.polling import TrackedConnection
 from rsmq_tui.protocol.server.diagnosis import Diagnosis
-from tests.cancelled import ROUNDS, TURNS, cancelled_at_each_turn, cancelled_at_random
+from tests.cancelled import ROUNDS, TURNS, cancelled_at_each_turn
 
 
 @pytest.fixture(params=["plain", "metered"])
@@ -118,15 +118,19 @@ async def test_those_who_share_the_connection_of_polls_get_their_own_replies_or_
         except exceptions.ConnectionError:
             answer.append("closed")
 
-    async def echo(number: int) -> None:
+    async def begin() -> None:
         await tracked.begin(("TIME",))
+
+    async def echo(number: int) -> None:
         beside = asyncio.create_task(other())
         try:
             assert await tracked.commands(("ECHO", f"text {number}")) == [b"text %d" % number]
         finally:
             await asyncio.gather(beside)
 
-    await cancelled_at_random(echo, times=200, within_s=0.005, seed=1)
+    await cancelled_at_each_turn(echo, before=begin)
+    await begin()
+    await echo(-1)
     await tracked.aclose()
     assert set(answer) == {"reply", "closed"}
 
