@@ -131,7 +131,8 @@ async def test_on_a_low_terminal_the_pane_scrolls_by_keys_and_says_nothing_twice
         await press(pilot, "J", "k")
         assert str(details.border_subtitle).startswith("1–")
         await press(pilot, "j")
-        shown = " ".join("".join(text for text, _ in line) for line in details._content or ())
+        content = details._content or ()
+        shown = " ".join("".join(text for text, _ in content[number]) for number in range(len(content)))
         assert shown.count("deleted 200") == 1, shown
         assert shown.count("put back 150") == 1, shown
 
