@@ -347,7 +347,7 @@ async def test_the_history_shows_all_values_of_a_row_and_the_incidents_of_its_qu
         await press_and_read(pilot, "j")
         assert "depth of orders" in shown_in(pilot)
         await press_and_read(pilot, "l", "l")
-        assert "CAUSE" in shown_in(pilot)
+        assert "EPISODES" in shown_in(pilot)
         await press_and_read(pilot, "|", "|")
         assert pane_of(pilot).position == "closed"
         # The charts are where they were before there was a pane.
@@ -357,7 +357,7 @@ async def test_the_history_shows_all_values_of_a_row_and_the_incidents_of_its_qu
         assert pane_of(pilot).position == "closed"
         await press_and_read(pilot, "|")
         assert pane_of(pilot).position == "below"
-        assert "CAUSE" in shown_in(pilot)
+        assert "EPISODES" in shown_in(pilot)
 
 
 async def test_it_says_that_a_message_that_was_found_is_gone(orders: Orders) -> None:
