@@ -118,6 +118,12 @@ class RowFile:
     replaces: tuple[str, ...] = ()
 
 
+# Why a history has no rows, if none of its files is unreadable.
+NONE_SEALED = (
+    "a recorder seals a file after 10 minutes at most, and when it ends: wait, or stop it (Ctrl+C) and start it again"
+)
+
+
 class History:
     """Reads a history; raises ``HistoryError`` if there is none. ``problems`` names what was left out.
 

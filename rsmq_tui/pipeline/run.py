@@ -40,7 +40,7 @@ from rsmq_tui.history.analysis.schema import (
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest, read_manifest, write_manifest
 from rsmq_tui.history.compaction import compact, past_days
 from rsmq_tui.history.names import HistoryError, explain
-from rsmq_tui.history.reading import History
+from rsmq_tui.history.reading import NONE_SEALED, History
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import open_store
 from rsmq_tui.local_clock import now_ms
@@ -317,7 +317,7 @@ class PipelineRun:
             keep_state(out, self._state_folder, is_full=True)
         plan = self._plan(before, is_full=is_full)
         if before is None and not any(plan.new.values()):
-            raise PipelineError(f"{history.label} has no rows yet: rsmq-tui record --out {history.label} records some")
+            raise PipelineError(f"{history.label} has no rows yet: {NONE_SEALED}")
         if not plan.todo and before is not None and before.settings == plan.settings and not is_full:
             return RunResult(None, out.label, known_problems=len(plan.left_out))
         notes: list[str] = []

@@ -12,6 +12,7 @@ from rsmq_tui.history.reading import History, RecordedSpan, read_thresholds
 from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
+from rsmq_tui.history.writer import RecordingSettings
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from tests.history.made import ClockedWriter
@@ -484,7 +485,10 @@ def test_a_corrupt_file_is_named_and_the_rest_plays(tmp_path: Path) -> None:
 
 def test_nothing_recorded_is_one_sentence(tmp_path: Path) -> None:
     ClockedWriter(tmp_path, tmp_path).writer.close()
-    with pytest.raises(HistoryError, match=r"contains nothing to replay yet$"):
+    minutes = round(RecordingSettings().seal_every_s / 60)
+    with pytest.raises(
+        HistoryError, match=rf"nothing to replay yet: a recorder seals a file after {minutes} minutes at most"
+    ):
         Replay(History(tmp_path))
 
 

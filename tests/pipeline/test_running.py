@@ -327,5 +327,5 @@ def test_a_folder_that_cannot_be_used_is_refused_in_a_sentence(workspace: Worksp
 
 def test_a_history_without_a_row_is_no_analysis_yet(workspace: Workspace) -> None:
     workspace.record()
-    with pytest.raises(PipelineError, match="has no rows yet"):
+    with pytest.raises(PipelineError, match="has no rows yet: a recorder seals a file"):
         workspace.run()

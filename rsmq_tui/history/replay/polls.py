@@ -22,7 +22,7 @@ from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
-from rsmq_tui.history.reading import History, Poll, RecordedSpan
+from rsmq_tui.history.reading import NONE_SEALED, History, Poll, RecordedSpan
 from rsmq_tui.history.replay.tracking import VERDICTS, ReplaySpans
 from rsmq_tui.history.schema import DOWN, OK
 from rsmq_tui.history.store import SealedFile, day_span_ms, recorder_of
@@ -52,8 +52,8 @@ class Timeline:
         history.refresh()
         span = history.span()
         if span is None:
-            why = f": {history.problems[0]}" if history.problems else ""
-            raise HistoryError(f"{history.label} contains nothing to replay yet{why}")
+            why = history.problems[0] if history.problems else NONE_SEALED
+            raise HistoryError(f"{history.label} contains nothing to replay yet: {why}")
         self.history = history
         self.span = span
         self.ranks = history.again(lambda: _ranks(history))
