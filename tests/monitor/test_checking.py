@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from redis import Redis
@@ -360,11 +361,19 @@ async def test_what_was_found_before_the_time_is_over_stays(
 ) -> None:
     rsmq.send_messages("orders", ["x"] * 3)
 
-    async def never(*_: object) -> None:
+    timeouts: list[asyncio.Timeout] = []
+
+    def timeout(delay_s: float) -> asyncio.Timeout:
+        timeouts.append(asyncio.timeout(delay_s))
+        return timeouts[-1]
+
+    async def scan(*_: object) -> None:
+        timeouts[0].reschedule(0)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("rsmq_tui.monitor.checks._Check._scan", never)
-    found = await checked(depth=CheckLimit(None, 2), rc=CheckLimit(None, 5), timeout_s=0.3)
+    monkeypatch.setattr("rsmq_tui.monitor.checks.asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": timeout}))
+    monkeypatch.setattr("rsmq_tui.monitor.checks._Check._scan", scan)
+    found = await checked(depth=CheckLimit(None, 2), rc=CheckLimit(None, 5), timeout_s=100)
     assert words(found) == [("critical", "depth", "orders"), ("unknown", "timeout", None)]
 
 

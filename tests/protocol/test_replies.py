@@ -124,10 +124,11 @@ class _Halting(FakeServer):
         super().__init__(Handler)
 
 
-async def test_a_long_reply_has_time_while_more_of_it_arrives() -> None:
-    # Its parts are looked for five times a second: within this timeout it would not be read.
+async def test_a_long_reply_has_time_while_more_of_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its parts are looked for less often: within this timeout it would not be read.
+    monkeypatch.setattr("rsmq_tui.protocol.connections.script_runner._ARRIVED_S", 0.6)
     with _Halting() as server:
-        async with connect_async(server.url, timeout_s=0.1) as client:
+        async with connect_async(server.url, timeout_s=0.5) as client:
             arrived: list[int] = []
 
             def take(bytes_: int) -> None:
