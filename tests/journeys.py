@@ -26,7 +26,7 @@ import rsmq_tui
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main as run_command
 from rsmq_tui.protocol import Rsmq
-from tests.tui.changing import asked, changing, in_queue, made, say_yes
+from tests.tui.changing import asked, changing, confirm, in_queue
 from tests.tui.driving import settled, until
 from tests.tui.reading import app_of, lines_of, table_of
 
@@ -91,8 +91,7 @@ async def from_x_to_the_journal(url: str, folder: Path) -> set[str]:
             with files_that_run() as found:
                 await pilot.press("x")
                 await asked(pilot)
-                await say_yes(pilot)
-                words = await made(pilot)
+                words = await confirm(pilot)
             assert words.startswith("deleted 1"), words
             assert app_of(pilot).dashboard.snapshot is not None
     return found

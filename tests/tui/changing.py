@@ -149,15 +149,20 @@ def ask_change(
     dashboard.changes.ask(server, name, queue, scope, body=body)
 
 
-async def say_yes(pilot: Pilot[None], outcome: str | None = None) -> None:
-    """Wait for the preview, and confirm it; with an ``outcome``, wait until the change ends with one that begins so."""
+async def confirm(pilot: Pilot[None], outcome: str = "") -> str:
+    """Confirm the preview, and wait until the change has ended; returns its outcome, which begins so, as ``made``."""
+    await say_yes(pilot)
+    said = await made(pilot)
+    assert said.startswith(outcome), said
+    return said
+
+
+async def say_yes(pilot: Pilot[None]) -> None:
+    """Wait for the preview, and confirm it."""
     await until(pilot, lambda: _is_armed(pilot), "the preview can be said yes to")
     pilot.app.screen.query_one("#yes").focus()
     await pilot.press("enter")
     await until(pilot, lambda: not isinstance(pilot.app.screen, ModalScreen), "the dialogs close")
-    if outcome is not None:
-        said = await made(pilot)
-        assert said.startswith(outcome), said
 
 
 async def made(pilot: Pilot[None]) -> str:

@@ -19,7 +19,7 @@ from rsmq_tui.tui.overview.audit import AuditScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.protocol.keyspace import send_old
 from tests.triage.keyspace import kept
-from tests.tui.changing import changing, made, on_queue, say_yes
+from tests.tui.changing import changing, confirm, made, on_queue, say_yes
 from tests.tui.driving import opened, play, press, says, until
 from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource
@@ -186,6 +186,5 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
         await says(pilot, "No problems found")
         app_of(pilot).dashboard.changes._tell(None)
         await pilot.press("u")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
     assert kept(client) == before

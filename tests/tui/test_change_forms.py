@@ -24,7 +24,7 @@ from rsmq_tui.triage.actions import (
 from rsmq_tui.tui.changes.forms import Answers, BodyArea, Form, FormScreen, form_of
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.widgets.controls import TickBox
-from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.changing import ask_change, asked, confirm
 from tests.tui.driving import opened, play, press, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
@@ -144,8 +144,7 @@ async def test_a_wrong_answer_is_told_and_can_be_put_right(source: ScriptedSourc
         assert shown not in text_of(app_of(pilot))
         await press(pilot, "enter")
         await asked(pilot)
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         assert triage.asked == [(Move(queue="orders", target="mail"), None)]
 
 

@@ -16,7 +16,7 @@ from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import ChangeLine
-from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.changing import ask_change, asked, confirm, made, say_yes
 from tests.tui.driving import opened, play, play_orders, press, press_for_screen, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
@@ -127,16 +127,14 @@ async def test_a_change_that_could_not_begin(source: ScriptedSource, triage: Scr
     triage.run_refusal = "the journal cannot be written: disk full"
     async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", "orders")
-        await say_yes(pilot)
-        assert await made(pilot) == "it failed: the journal cannot be written: disk full"
+        assert await confirm(pilot) == "it failed: the journal cannot be written: disk full"
 
 
 async def test_a_change_that_was_stopped_says_why(source: ScriptedSource, triage: ScriptedTriage) -> None:
     triage.stopped, triage.steps = "the server is gone", 1
     async with opened(source, [queue_of("orders", ready=1204)], triage=triage) as pilot:
         ask_change(app_of(pilot), "delete", "orders")
-        await say_yes(pilot)
-        assert (await made(pilot)).endswith("; the server is gone · u undoes")
+        assert (await confirm(pilot)).endswith("; the server is gone · u undoes")
         assert app_of(pilot).dashboard.changes.status is not None
         assert app_of(pilot).dashboard.changes.status.is_alarm
 

@@ -16,14 +16,14 @@ from rsmq_tui.tui.changes.journal import JournalScreen
 from rsmq_tui.tui.changes.messages import ChangeMessagesScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import Orders, asked, changing, fill, in_queue, made, say_yes
+from tests.tui.changing import Orders, asked, changing, confirm, fill, in_queue
 from tests.tui.driving import says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 
 
 async def _deleted(pilot: Pilot[None], count: int = 5) -> None:
     await pilot.press("A", "x")
-    await say_yes(pilot, f"deleted {count},")
+    await confirm(pilot, f"deleted {count},")
 
 
 async def _opened(pilot: Pilot[None], changes: int, rows: int, place: int = 0) -> ChangeMessagesScreen:
@@ -59,7 +59,7 @@ async def test_marked_messages_come_back_then_the_one_under_the_cursor_then_the_
         await asked(pilot, "Undo 2 of 5 messages of change 1: deleted, every message of the queue")
         await asked(pilot, "put back 2 messages that were deleted")
         await asked(pilot, '{"order": 2}')
-        await say_yes(pilot, "put back 2,")
+        await confirm(pilot, "put back 2,")
         assert orders.ids("orders") == ids[1:3]
         await until(pilot, lambda: _left(screen) == 3, "the list says which came back")
         await says(pilot, "undone in part: 2 of 5")
@@ -71,7 +71,7 @@ async def test_marked_messages_come_back_then_the_one_under_the_cursor_then_the_
         await until(pilot, lambda: "marked" not in lines_of(screen.query_one("#title"))[0], "nothing is marked")
         await pilot.press("u")
         await asked(pilot, "Undo 1 of 5 messages of change 1")
-        await say_yes(pilot, "put back 1,")
+        await confirm(pilot, "put back 1,")
         await says(pilot, "undone in part: 3 of 5")
 
         # The journal says the same, and undoes the rest.
@@ -84,7 +84,7 @@ async def test_marked_messages_come_back_then_the_one_under_the_cursor_then_the_
         assert "undo of 1, in part" in text_of(app_of(pilot))
         await pilot.press("u")
         await asked(pilot, "3 of 5 were undone before.")
-        await say_yes(pilot, "put back 2,")
+        await confirm(pilot, "put back 2,")
         assert orders.everything() == before
         await says(pilot, "undone by 4; U makes it again")
 
@@ -94,14 +94,13 @@ async def test_a_part_is_made_again(orders: Orders) -> None:
         await _deleted(pilot)
         await _opened(pilot, 1, 5)
         await pilot.press("space", "u")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await pilot.press("escape")
         journal = await wait_for_screen(pilot, JournalScreen)
         await until(pilot, lambda: len(journal.table.rows) == 2, "the undo is listed")
         await pilot.press("G", "U")
         await asked(pilot, "Redo 1 of 5 messages of change 1: deleted, every message of the queue")
-        await say_yes(pilot, "deleted 1,")
+        await confirm(pilot, "deleted 1,")
         assert orders.depth("orders") == 0
 
 
@@ -109,11 +108,10 @@ async def test_what_a_redo_has_made_again_is_not_undone(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await _deleted(pilot)
         await pilot.press("u")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await _opened(pilot, 2, 5)
         await pilot.press("space", "u")
-        await say_yes(pilot, "deleted 1,")
+        await confirm(pilot, "deleted 1,")
         await pilot.press("escape")
         journal = await wait_for_screen(pilot, JournalScreen)
         await until(pilot, lambda: len(journal.table.rows) == 3, "the redo is listed")
@@ -130,7 +128,7 @@ async def test_what_a_redo_has_made_again_is_not_undone(orders: Orders) -> None:
         await pilot.press("escape", "U")
         await asked(pilot, "Redo change 1: deleted 5 messages, every message of the queue")
         await asked(pilot, "delete 4 messages again")
-        await say_yes(pilot, "deleted 4,")
+        await confirm(pilot, "deleted 4,")
         states = ["done", "done", "undone", "made again"]
         await until(pilot, lambda: [each.state_words for each in journal.table.rows] == states, "it is done")
         assert orders.depth("orders") == 0
@@ -178,7 +176,7 @@ async def test_a_filter_leaves_what_is_left_to_undo_and_all_of_it_is_undone(orde
         await says(pilot, "2 left to undo match json.order>=3")
         await pilot.press("A", "u")
         await asked(pilot, "Undo 2 of 5 messages of change 1")
-        await say_yes(pilot, "put back 2,")
+        await confirm(pilot, "put back 2,")
         await says(pilot, "No message that is left to undo matches.")
         await pilot.press("escape")
         await until(pilot, lambda: len(screen.table.rows) == 5, "the filter is cleared")
@@ -189,7 +187,7 @@ async def test_messages_that_are_on_the_server_are_found_by_their_bodies(orders:
     async with orders.opened() as pilot:
         await pilot.press("A", "M")
         await fill(pilot, target="other")
-        await say_yes(pilot, "moved 5,")
+        await confirm(pilot, "moved 5,")
         screen = await _opened(pilot, 1, 5)
         await says(pilot, "the journal has no bodies of messages that stay on the server")
         await pilot.press("slash", *"json.order=4", "enter")
@@ -197,7 +195,7 @@ async def test_messages_that_are_on_the_server_are_found_by_their_bodies(orders:
         await says(pilot, 'body {"order": 4}')
         await pilot.press("u")
         await asked(pilot, "Undo 1 of 5 messages of change 1: moved to other")
-        await say_yes(pilot, "moved back 1,")
+        await confirm(pilot, "moved back 1,")
         assert orders.bodies() == [b'{"order": 4}']
 
 
@@ -208,7 +206,7 @@ async def test_a_filter_that_cannot_be_applied_says_what_to_do_and_no_number(
     async with orders.opened() as pilot:
         await pilot.press("A", "M")
         await fill(pilot, target="list:jobs")
-        await say_yes(pilot, "moved 5,")
+        await confirm(pilot, "moved 5,")
         await _opened(pilot, 1, 5)
         await pilot.press("slash", *"json.order=4", "enter")
         await says(pilot, "Find their ids in list:jobs, where they are now, and select them by these (undo 1 --id …)")
@@ -248,8 +246,7 @@ async def test_a_change_of_a_queue_has_none(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("equals_sign")
         await fill(pilot, vt="9")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await _opened(pilot, 1, 0)
         await says(pilot, "This change has no messages: it is of the queue.")
         await pilot.press("A", "u")
@@ -278,7 +275,7 @@ async def test_hostile_bodies_and_ids_are_shown_as_they_are(orders: Orders) -> N
         await says(pilot, "message [/foo] ␛[2J")
         await pilot.press("space", "u")
         await asked(pilot, "Undo 1 of 6 messages of change 1")
-        await say_yes(pilot, "put back 1,")
+        await confirm(pilot, "put back 1,")
         await until(pilot, lambda: _left(screen) == 5, "it is back")
         assert orders.client.hget("rsmq:orders:Q", odd) == odd
 

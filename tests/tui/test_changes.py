@@ -23,7 +23,7 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.cli.running import run
 from tests.triage.consuming import consuming
-from tests.tui.changing import Orders, asked, fill, in_queue, made, on_queue, past_of_undo, say_yes
+from tests.tui.changing import Orders, asked, confirm, fill, in_queue, made, on_queue, past_of_undo, say_yes
 from tests.tui.driving import press, says, until
 from tests.tui.reading import app_of, lines_of, names_in, notes_of, table_of, text_of
 
@@ -39,7 +39,7 @@ async def _type_name(pilot: Pilot[None], name: str) -> None:
 async def _undone(pilot: Pilot[None], orders: Orders, before: dict[bytes, object], shown: str = "deleted") -> None:
     """Undo by its key, and see that everything is as it was."""
     await pilot.press("u")
-    await say_yes(pilot, past_of_undo(shown))
+    await confirm(pilot, past_of_undo(shown))
     assert orders.everything() == before
 
 
@@ -61,7 +61,7 @@ async def test_the_message_under_the_cursor(orders: Orders, key: str) -> None:
         await pilot.press(key)
         if values:
             await fill(pilot, **values)
-        await say_yes(pilot, shown)
+        await confirm(pilot, shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths()
         await until(pilot, lambda: " · u undoes" in text_of(app_of(pilot)), "the end is told")
@@ -76,7 +76,7 @@ async def test_the_bottom_line_says_what_an_undo_takes_back_as_long_as_it_does(o
     async with orders.opened() as pilot:
         assert " undo" not in _hints(pilot)
         await pilot.press("asterisk", "x")
-        await say_yes(pilot, "deleted 5,")
+        await confirm(pilot, "deleted 5,")
         await until(pilot, lambda: "u undo delete 5 " in _hints(pilot), "the hint")
         assert "deleted 5, skipped 0, failed 0 · u undoes" in text_of(app_of(pilot))
         # Another process undoes it.
@@ -91,8 +91,7 @@ async def test_the_bottom_line_says_what_an_undo_takes_back_as_long_as_it_does(o
 async def test_the_undo_of_another_queue_is_not_offered(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await until(pilot, lambda: "u undo delete 1 " in _hints(pilot), "the hint")
         await press(pilot, "escape")
         await until(pilot, lambda: "u undo delete 1 " in _hints(pilot), "the last change of the namespace")
@@ -135,8 +134,7 @@ async def test_hiding_is_for_as_long_as_was_said(orders: Orders) -> None:
         assert "how long (30, 10m) 30" in text_of(app_of(pilot))
         await fill(pilot, seconds="60m")
         await asked(pilot, "1h from now")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         seconds, _ = orders.client.time()
         assert orders.client.zcount("rsmq:orders", (seconds + 3500) * 1000, (seconds + 3700) * 1000) == 1
 
@@ -145,13 +143,12 @@ async def test_undo_says_that_the_queue_that_was_made_is_removed(orders: Orders)
     async with orders.opened() as pilot:
         await pilot.press("M")
         await fill(pilot, target="fresh", create=True)
-        await say_yes(pilot, "moved 1,")
+        await confirm(pilot, "moved 1,")
         await pilot.press("u")
         await asked(pilot)
         shown = "Queue fresh, which the change created, is removed if it is empty"
         await says(pilot, shown)
-        await say_yes(pilot)
-        assert (await made(pilot)).endswith("; queue fresh, which the change created, was removed")
+        assert (await confirm(pilot)).endswith("; queue fresh, which the change created, was removed")
         assert "fresh" not in orders.queues.list_queues()
 
 
@@ -177,7 +174,7 @@ async def test_the_queue_under_the_cursor(
         await on_queue(pilot, queue)
         await pilot.press(key)
         await fill(pilot, **values)
-        await say_yes(pilot, shown)
+        await confirm(pilot, shown)
         assert orders.everything() != before
         await _undone(pilot, orders, before, shown)
 
@@ -192,7 +189,7 @@ async def test_what_ends_a_queue_and_back(orders: Orders, key: str, shown: str) 
         await pilot.press("enter")
         assert orders.everything() == before
         await pilot.press("s")
-        await say_yes(pilot, shown)
+        await confirm(pilot, shown)
         assert orders.client.exists("rsmq:orders") == 0
         await _undone(pilot, orders, before)
 
@@ -205,8 +202,7 @@ async def test_after_a_change_the_cursor_is_on_the_next_message(orders: Orders, 
         index = table.cursor_index
         if "plus" in keys:
             await fill(pilot, seconds="10m")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await until(
             pilot, lambda: names_in(pilot) == orders.ids("orders") != ids, "the messages are listed as they are"
         )
@@ -225,8 +221,7 @@ async def test_the_next_snapshot_shows_the_effect(orders: Orders) -> None:
         await on_queue(pilot, "orders")
         await pilot.press("P")
         await _type_name(pilot, "orders")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await says(pilot, "3 queues · 3 messages")
 
 
@@ -237,8 +232,7 @@ async def test_a_file_is_sent_byte_for_byte(orders: Orders) -> None:
         await on_queue(pilot, "other")
         await pilot.press("a")
         await fill(pilot, file=str(orders.folder / "body.bin"), delay="60")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
     ((id, score),) = orders.client.zrange("rsmq:other", 0, -1, withscores=True)
     assert orders.client.hget("rsmq:other:Q", id) == body
     assert score > (orders.client.time()[0] + 50) * 1000
@@ -251,8 +245,7 @@ async def test_a_copy_is_edited_and_sent(orders: Orders) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, FormScreen), "the form opens")
         await pilot.press("delete", "left_square_bracket")
         await fill(pilot)
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
     assert orders.bodies() == sorted([b'["order": 0}', *(b'{"order": %d}' % number for number in range(5))])
 
 
@@ -268,11 +261,10 @@ async def test_what_is_exported_can_be_imported(orders: Orders) -> None:
         assert file.stat().st_mode & 0o77 == 0
         await pilot.press("P")
         await _type_name(pilot, "orders")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await pilot.press("I")
         await fill(pilot, file=str(file))
-        await say_yes(pilot, "imported 5,")
+        await confirm(pilot, "imported 5,")
         assert orders.everything() == before
 
 
@@ -296,7 +288,7 @@ async def test_a_missing_target_is_refused_and_made_when_asked(orders: Orders) -
         # Back in the form, with what was typed.
         assert pilot.app.screen.query_one("#target", Input).value == "nowhere"
         await fill(pilot, create=True)
-        await say_yes(pilot, "moved 1,")
+        await confirm(pilot, "moved 1,")
     assert orders.depth("nowhere") == 1
 
 
@@ -309,8 +301,7 @@ async def test_a_purge_takes_what_was_received_since_the_preview(orders: Orders)
         assert "Messages received since this preview are changed too" in text_of(app_of(pilot))
         orders.queues.receive_messages("orders", 2)
         before = orders.everything()
-        await say_yes(pilot)
-        assert await made(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
+        assert await confirm(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
         assert orders.depth("orders") == 0
         await _undone(pilot, orders, before)
 
@@ -331,8 +322,7 @@ async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
         await says(pilot, shown)
         assert "Move 2 messages" in text_of(app_of(pilot))
         before = orders.everything()
-        await say_yes(pilot)
-        assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
+        assert await confirm(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
         assert (orders.depth("orders"), orders.depth("other")) == (0, 5)
         await _undone(pilot, orders, before, "moved 2")
 
@@ -351,8 +341,7 @@ async def test_marked_messages_that_were_received_before_the_preview_can_be_incl
         await says(pilot, shown)
         assert "Delete 5 messages" in text_of(app_of(pilot))
         assert not wider.display
-        await say_yes(pilot)
-        assert await made(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
+        assert await confirm(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
 
 
 @pytest.mark.parametrize("vt_s", [0, 1])
@@ -372,11 +361,10 @@ async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders, vt_
             assert "Move 5 messages" in text_of(app_of(pilot))
             seen = max(message.rc for message in consumer.last.values())
             await asyncio.to_thread(consumer.wait_for, ids, seen + 2)
-            await say_yes(pilot)
-            assert await made(pilot) == "moved 5, skipped 0, failed 0 · u undoes"
+            assert await confirm(pilot) == "moved 5, skipped 0, failed 0 · u undoes"
         assert (orders.depth("orders"), orders.depth("other")) == (3, 5)
         await pilot.press("u")
-        await say_yes(pilot, "moved back 5, skipped 0")
+        await confirm(pilot, "moved back 5, skipped 0")
     for id in ids:
         rc, fr = orders.client.hmget("rsmq:orders:Q", f"{id}:rc", f"{id}:fr")
         assert (int(rc), int(fr)) == (consumer.last[id].rc, consumer.last[id].fr_ms)
@@ -407,8 +395,7 @@ async def test_another_namespace_is_changed_after_a_switch(orders: Orders) -> No
         await on_queue(pilot, "letters")
         await pilot.press("a")
         await fill(pilot, body="dear")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
     assert orders.client.zcard("mail:letters") == 1
 
 
@@ -419,7 +406,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(orders: Orders) -> None
         await asked(pilot, "Queue fresh is created")
         orders.queues.receive_messages("orders", 5)
         before = orders.everything()
-        await say_yes(pilot, "moved 0, skipped 1")
+        await confirm(pilot, "moved 0, skipped 1")
         assert orders.client.exists("rsmq:fresh:Q")
         await pilot.press("u")
         await asked(pilot, "Undo change 1: created queue fresh")
@@ -542,7 +529,7 @@ async def test_a_missing_target_is_made_on_the_spot(orders: Orders) -> None:
         assert app_of(pilot).focused is pilot.app.screen.query_one("#wider")
         await pilot.press("enter")
         await says(pilot, "Queue fresh is created with the attributes of orders.")
-        await say_yes(pilot, "moved 1,")
+        await confirm(pilot, "moved 1,")
         assert orders.depth("fresh") == 1
 
 
@@ -572,7 +559,7 @@ async def test_a_form_says_whether_a_body_is_json_and_goes_on_from_any_field(ord
         await pilot.press("home", "right", "right", "right", "right", "colon")
         await until(pilot, lambda: str(pilot.app.screen.query_one("#syntax", Static).content) == "JSON", "it is JSON")
         await pilot.press("ctrl+s")
-        await say_yes(pilot, "sent 1,")
+        await confirm(pilot, "sent 1,")
         assert b'{"a": 1}' in orders.bodies()
 
 
@@ -584,13 +571,13 @@ async def test_the_overview_undoes_an_action_on_several_queues_in_all_of_them(or
         await says(pilot, "8 matches in 2 queues")
         await pilot.press("A", "x")
         await asked(pilot, "Delete 8 messages in 2 queues")
-        await say_yes(pilot, "deleted 8,")
+        await confirm(pilot, "deleted 8,")
         await pilot.press("escape", "escape")
         await on_queue(pilot, "orders")
         hints = pilot.app.screen.query_one(KeyHints)
         await until(pilot, lambda: "u undo delete 8 in 2 queues" in "".join(lines_of(hints)), "the hint names all")
         await pilot.press("u")
         await asked(pilot, "Undo 2 changes")
-        await say_yes(pilot, "put back 8,")
+        await confirm(pilot, "put back 8,")
         await until(pilot, lambda: "undo" not in "".join(lines_of(hints)), "nothing is left to undo")
     assert orders.everything() == before

@@ -15,7 +15,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.scope import Everything, Matching, Named, Preview, ScanProgress, Scope
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.changing import ask_change, asked, made, say_yes
+from tests.tui.changing import ask_change, asked, confirm, made
 from tests.tui.driving import opened, play, press, says, settled, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
@@ -266,8 +266,7 @@ async def test_undo_is_previewed_as_any_change(source: ScriptedSource, triage: S
     async with opened(source, [queue_of("orders", ready=1)], triage=triage) as pilot:
         await pilot.press("u")
         await asked(pilot)
-        await say_yes(pilot)
-        assert await made(pilot) == "put back 1,204, skipped 0, failed 0"
+        assert await confirm(pilot) == "put back 1,204, skipped 0, failed 0"
         assert triage.asked == [(None, None)]
 
 

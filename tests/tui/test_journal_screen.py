@@ -18,7 +18,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from tests.triage.doing import done
-from tests.tui.changing import Orders, asked, changing, fill, in_queue, made, on_queue, say_yes
+from tests.tui.changing import Orders, asked, changing, confirm, fill, in_queue, made, on_queue, say_yes
 from tests.tui.driving import says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 
@@ -37,10 +37,10 @@ def _has_rows(screen: JournalScreen, number: int) -> bool:
 async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "x")
-        await say_yes(pilot, "deleted 5,")
+        await confirm(pilot, "deleted 5,")
         await pilot.press("a")
         await fill(pilot, body="later")
-        await say_yes(pilot, "sent 1,")
+        await confirm(pilot, "sent 1,")
         screen = await _journal(pilot, 2)
         await says(pilot, "undo applies to 1, all as the change left them")
         await pilot.press("j")
@@ -48,7 +48,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await says(pilot, "undo applies to 5, all as the change left them")
         await pilot.press("u")
         await asked(pilot)
-        await say_yes(pilot, "put back 5,")
+        await confirm(pilot, "put back 5,")
         states = ["done", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "the undo is listed")
         await says(pilot, "undone by 3; U makes it again")
@@ -59,7 +59,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await asked(pilot, "delete 5 messages again")
         assert pilot.app.screen.query_one(".dialog").has_class("-danger")
         assert "and 2 more messages" in text_of(app_of(pilot))
-        await say_yes(pilot, "deleted 5,")
+        await confirm(pilot, "deleted 5,")
         states = ["done", "undone", "done", "undone"]
         await until(pilot, lambda: [change.state for change in screen.table.rows] == states, "it is made again")
         await says(pilot, "undone by 3, and made again by 4")
@@ -78,7 +78,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         )
         await pilot.press("u")
         await asked(pilot, "put back 5 messages that were deleted")
-        await say_yes(pilot, "put back 5,")
+        await confirm(pilot, "put back 5,")
         # The first change says what counts now, and can be made again.
         screen = await _journal(pilot, 5)
         await says(pilot, "undo of 4")
@@ -95,7 +95,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await asked(pilot, "remove 1 message that was sent")
         await asked(pilot, "later")
         assert pilot.app.screen.query_one(".dialog").has_class("-danger")
-        await say_yes(pilot, "removed 1,")
+        await confirm(pilot, "removed 1,")
 
 
 async def test_what_has_changed_since_is_said_before_it_is_undone(
@@ -105,7 +105,7 @@ async def test_what_has_changed_since_is_said_before_it_is_undone(
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "plus")
         await fill(pilot, seconds="10m")
-        await say_yes(pilot, "hidden 5,")
+        await confirm(pilot, "hidden 5,")
         first, second, *_ = orders.ids("orders")
         orders.queues.delete_message("orders", first)
         orders.queues.change_message_visibility("orders", second, 0)
@@ -122,7 +122,7 @@ async def test_what_could_not_be_undone_is_counted(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "plus")
         await fill(pilot, seconds="10m")
-        await say_yes(pilot, "hidden 5,")
+        await confirm(pilot, "hidden 5,")
         orders.queues.delete_message("orders", orders.ids("orders")[0])
         screen = await _journal(pilot, 1)
         await says(pilot, "undo applies to 4 of 5; 1 has changed since")
@@ -139,8 +139,7 @@ async def test_what_could_not_be_undone_is_counted(orders: Orders) -> None:
 async def test_a_change_of_another_server_is_shown_and_not_undone(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
     # The same journal, and a server by another name.
     async with changing(orders.url.replace("127.0.0.1", "localhost"), orders.folder, notifications=True) as pilot:
         await _journal(pilot, 1)
@@ -155,8 +154,7 @@ async def test_the_cursor_stays_on_its_change_when_another_program_makes_one(ord
     other = ChangeService(RsmqBackend(orders.url, "rsmq"), orders.folder)
     async with orders.opened() as pilot:
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         screen = await _journal(pilot, 1)
         # Whether it was moved there or not.
         for changes, keys in ((2, ()), (3, ("home",)), (4, ("g",))):
@@ -187,8 +185,7 @@ async def test_a_change_whose_program_was_killed_is_settled(orders: Orders) -> N
         await says(pilot, f"applies to {done:,}" if done <= 1_000 else f"applies to {done:,} at most")
         await pilot.press("u")
         await asked(pilot, f"put back {done:,} messages that were deleted")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         assert orders.depth("other") == 9_000
     await other.aclose()
 
@@ -196,13 +193,11 @@ async def test_a_change_whose_program_was_killed_is_settled(orders: Orders) -> N
 async def test_a_redo_whose_changes_have_expired_is_named(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         for key in "uU":
             screen = await _journal(pilot, 1 if key == "u" else 2)
             await pilot.press(key)
-            await say_yes(pilot)
-            await made(pilot)
+            await confirm(pilot)
             await pilot.press("escape")
         with closing(sqlite3.connect(orders.folder / "journal.sqlite")) as db, db:
             db.execute("DELETE FROM changes WHERE change < 3")
@@ -211,7 +206,7 @@ async def test_a_redo_whose_changes_have_expired_is_named(orders: Orders) -> Non
         await says(pilot, "undo applies to 5, all as the change left them")
         await pilot.press("u")
         await asked(pilot, "put back what change 3 did")
-        await say_yes(pilot, "put back 5,")
+        await confirm(pilot, "put back 5,")
         assert orders.depth("orders") == 5
         await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
 
@@ -219,8 +214,7 @@ async def test_a_redo_whose_changes_have_expired_is_named(orders: Orders) -> Non
 async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await pilot.press("escape")
         await in_queue(pilot, "orders-dlq", 3)
         await _journal(pilot, 0)
@@ -232,18 +226,16 @@ async def test_the_journal_of_a_queue_has_its_changes_only(orders: Orders) -> No
 async def test_redo_on_an_undo_makes_the_original_change_again(orders: Orders) -> None:
     async with orders.opened() as pilot:
         await pilot.press("asterisk", "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         screen = await _journal(pilot, 1)
         await pilot.press("u")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await until(pilot, lambda: len(screen.table.rows) == 2, "the undo is listed")
         await pilot.press("k")
         await says(pilot, "U makes change 1 again")
         await pilot.press("U")
         await asked(pilot, "Redo change 1: deleted 5 messages")
-        await say_yes(pilot, "deleted 5,")
+        await confirm(pilot, "deleted 5,")
         await until(pilot, lambda: len(screen.table.rows) == 3, "the redo is listed")
         await pilot.press("home", "down")
         await says(pilot, "change 1 was made again by 3")
@@ -255,8 +247,7 @@ async def test_a_queue_that_was_opened_from_the_journal_leads_back_there(orders:
         await on_queue(pilot, "orders")
         await pilot.press("a")
         await fill(pilot, body="one")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         screen = await _journal(pilot, 1)
         await pilot.press("o")
         await wait_for_screen(pilot, QueueScreen)

@@ -11,7 +11,7 @@ import redis
 from rsmq_tui.protocol import ListQueue
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.changing import ask_change, fill, made, say_yes
+from tests.tui.changing import ask_change, confirm, fill, made, say_yes
 from tests.tui.driving import press, says, settled, until
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.test_list_queues import KEY, thumbnails, watching
@@ -74,11 +74,10 @@ async def test_only_the_undo_of_what_took_an_item_brings_it_back(
     async with watching(redis_url, tmp_path) as pilot:
         screen = await open_item(pilot, 1, "job-4", items=7)
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         ask_change(app_of(pilot), "send", KEY, body=b"job-4", place=screen.place or "")
         await fill(pilot)
-        await say_yes(pilot, "sent 1,")
+        await confirm(pilot, "sent 1,")
         for is_back in (False, True):
             changes = app_of(pilot).dashboard.changes
             shown = changes.status

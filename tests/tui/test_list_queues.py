@@ -21,7 +21,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
-from tests.tui.changing import fill, made, past_of_undo, say_yes
+from tests.tui.changing import confirm, fill, made, past_of_undo, say_yes
 from tests.tui.driving import press, says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 
@@ -133,13 +133,11 @@ async def test_an_item_goes_back_into_its_list_and_undo_takes_it_out_again(
         await press(pilot, "l", "l")
         await until(pilot, lambda: _ids(pilot) == ["p:0", "p:1", "p:2"], "what is in processing is shown")
         await press(pilot, "0")
-        await say_yes(pilot)
-        assert await made(pilot) == "requeued 1, skipped 0, failed 0 · u undoes"
+        assert await confirm(pilot) == "requeued 1, skipped 0, failed 0 · u undoes"
         assert thumbnails.item_at(-1) == b"job-0"
         assert client.zcard(f"{KEY}:leases") == 2
         await press(pilot, "u")
-        await say_yes(pilot)
-        assert await made(pilot) == "moved back 1, skipped 0, failed 0"
+        assert await confirm(pilot) == "moved back 1, skipped 0, failed 0"
         assert thumbnails.length() == 3
         assert client.lrange(f"{KEY}:processing", 0, -1) == [b"job-2", b"job-1", b"job-0"]
         assert client.zrange(f"{KEY}:leases", 0, -1, withscores=True) == before
@@ -155,8 +153,7 @@ async def test_the_key_undoes_what_the_outcome_says_though_the_cursor_is_on_the_
         await until(pilot, lambda: pilot.app.screen.query("#typed"), "the name is asked for")
         await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
         await pilot.press(*"orders")
-        await say_yes(pilot)
-        assert (await made(pilot)).endswith(" · u undoes")
+        assert (await confirm(pilot)).endswith(" · u undoes")
         await until(pilot, lambda: len(names_in(pilot)) == 1, "the queue is gone, and the cursor is on the list")
         assert "u undoes" in text_of(app_of(pilot))
 
@@ -186,8 +183,7 @@ async def test_items_move_to_a_queue_of_rsmq(
         await press(pilot, "space", "space", "M")
         pilot.app.screen.query_one("#target", Input).value = "rsmq:orders"
         await press(pilot, "enter")
-        await say_yes(pilot)
-        assert await made(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
+        assert await confirm(pilot) == "moved 2, skipped 0, failed 0 · u undoes"
         bodies = {message.body for message in Rsmq(client).receive_messages("orders", 10)}
         assert bodies == {b"one", b"two", b"job-3", b"job-4"}
         assert thumbnails.peek() == [b"job-5"]
@@ -292,11 +288,11 @@ async def test_the_item_that_is_shown_whole(
         await press(pilot, key)
         if values:
             await fill(pilot, **values)
-        await say_yes(pilot, shown)
+        await confirm(pilot, shown)
         await says(pilot, facts)
         assert isinstance(pilot.app.screen, MessageScreen)
         await press(pilot, "u")
-        await say_yes(pilot, f"{past_of_undo(shown)}1,")
+        await confirm(pilot, f"{past_of_undo(shown)}1,")
         await until(pilot, lambda: "no longer in the queue" not in text_of(app_of(pilot)), "nothing is said any more")
         await says(pilot, body)
     # It comes back where it is taken next, or among what is in processing as the oldest.
@@ -344,8 +340,7 @@ async def test_an_item_that_is_put_back_by_hand_ends_no_trouble(
         for key in ("0", "u"):
             was = state()
             await press(pilot, key)
-            await say_yes(pilot)
-            await made(pilot)
+            await confirm(pilot)
             await until(pilot, partial(_differs, state, was), "a poll has seen it")
             await until(pilot, lambda: not dashboard.changes.is_running, "another change may begin")
             seen.append((state().verdict, state().pending_since_ms, state().since_ms))

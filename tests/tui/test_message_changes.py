@@ -20,7 +20,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import KeyHints
 from rsmq_tui.tui.widgets.text_view import LineView
 from tests.history.replayed import NOON_MS
-from tests.tui.changing import Orders, ask_change, asked, fill, in_queue, made, past_of_undo, say_yes
+from tests.tui.changing import Orders, ask_change, asked, confirm, fill, in_queue, made, past_of_undo, say_yes
 from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, facts_of, lines_of, names_in, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
@@ -72,7 +72,7 @@ async def test_a_change_and_back(
         if values or key == "R":
             await fill(pilot, **values)
         await asked(pilot, f"the message {screen.message_id}")
-        await say_yes(pilot, shown)
+        await confirm(pilot, shown)
         assert orders.everything() != before
         assert tuple(orders.depth(name) for name in ("orders", "orders-dlq", "other")) == depths
         await until(pilot, lambda: facts_of(pilot).startswith(facts), "what it is now is told")
@@ -81,7 +81,7 @@ async def test_a_change_and_back(
         assert (GONE in text_of(app_of(pilot))) == is_gone
         assert (body in text_of(app_of(pilot))) != is_gone
         await pilot.press("u")
-        await say_yes(pilot, past_of_undo(shown))
+        await confirm(pilot, past_of_undo(shown))
         assert orders.everything() == before
         await until(pilot, lambda: facts_of(pilot).startswith("ready · visible for "), "it is as it was")
         assert body in text_of(app_of(pilot))
@@ -95,7 +95,7 @@ async def test_a_copy_is_edited_and_sent(orders: Orders) -> None:
         await until(pilot, lambda: '{"order": 1}' in text_of(app_of(pilot)), "it has the body as it was sent")
         await pilot.press("delete", "left_square_bracket")
         await fill(pilot)
-        await say_yes(pilot, "sent 1,")
+        await confirm(pilot, "sent 1,")
         assert isinstance(pilot.app.screen, MessageScreen)
     assert orders.bodies() == sorted([b'["order": 1}', *(b'{"order": %d}' % number for number in range(5))])
 
@@ -114,7 +114,7 @@ async def test_what_was_received_meanwhile_is_left_alone_and_then_shown_as_it_is
         assert orders.everything() == before
         # Now that it was seen, it is meant.
         await pilot.press("x")
-        await say_yes(pilot, "deleted 1,")
+        await confirm(pilot, "deleted 1,")
     assert orders.depth("orders") == 4
 
 
@@ -142,8 +142,7 @@ async def test_marks_of_the_list_do_not_count_here_and_stay(source: ScriptedSour
         await play_orders(pilot, source, [b"x"] * 3, "enter", "space", "enter")
         row = source.messages["orders"][1]
         await press(pilot, "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         assert triage.asked == [(Delete(queue="orders"), Marked((Shown(row.id, row.score, 0),)))]
         await press(pilot, "escape")
         assert "1 marked" in text_of(app_of(pilot))
@@ -153,8 +152,7 @@ async def test_only_what_was_asked_for_here_takes_it_away(source: ScriptedSource
     async with opened(source, triage=triage) as pilot:
         await _scripted(pilot, source)
         ask_change(app_of(pilot), "delete", "orders", Marked((Shown("another", "1", 0),)))
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await settled(pilot)
         assert GONE not in text_of(app_of(pilot))
         assert '"a": 1' in text_of(app_of(pilot))
@@ -296,8 +294,7 @@ async def test_back_in_the_list_it_is_gone(orders: Orders) -> None:
     async with orders.dashboard() as pilot:
         await _open(pilot, "orders", 5, '"order": 1')
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await pilot.press("escape")
         await wait_for_screen(pilot, QueueScreen)
         await until(pilot, lambda: len(pilot.app.screen.messages.table.keys) == 4, "it is not in it")  # type: ignore[attr-defined]

@@ -15,7 +15,7 @@ from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.changing import changing, in_queue, made, say_yes
+from tests.tui.changing import changing, confirm, in_queue
 from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, says, settled, until
 from tests.tui.reading import app_of, facts_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
@@ -98,7 +98,7 @@ async def test_a_change_is_for_what_it_is_now(redis_url: str, queues: Rsmq, tmp_
         queues.receive_messages("orders", 3, vt=500)
         await until(pilot, lambda: facts_of(pilot).startswith("in flight"), "it was received")
         await pilot.press("x")
-        await say_yes(pilot, "deleted 1,")
+        await confirm(pilot, "deleted 1,")
 
 
 async def test_keys_that_only_say_why_nothing_happens_are_not_offered(
@@ -128,8 +128,7 @@ async def test_a_body_that_is_not_shown_is_not_copied(source: ScriptedSource, tr
     async with opened(source, triage=triage, notifications=True) as pilot:
         await _scripted(pilot, source)
         await press(pilot, "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await until(pilot, lambda: GONE in text_of(app_of(pilot)), "it is gone")
         assert " e edit " not in lines_of(pilot.app.screen.query_one(KeyHints))[0]
         await press(pilot, "y")
@@ -143,8 +142,7 @@ async def test_what_another_one_puts_back_is_there_again(
         screen = await _open(pilot)
         dumps = {key: client.dump(key) for key in ("rsmq:orders", "rsmq:orders:Q")}
         await pilot.press("x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await until(pilot, lambda: facts_of(pilot) == "no longer in the queue", "it is gone")
         with client.pipeline(transaction=True) as at_once:
             for key, dump in dumps.items():
@@ -179,8 +177,7 @@ async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for
     async with opened(source, triage=triage) as pilot:
         screen = await _scripted(pilot, source)
         await press(pilot, "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
         screen.receive_snapshot(replace(source.last, at_ms=source.last.at_ms + 500))
         screen.tell_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
@@ -315,8 +312,7 @@ async def test_a_toast_does_not_lie_over_what_is_told_of_a_change(
     async with opened(source, triage=triage, size=(80, 24), notifications=True) as pilot:
         await _scripted(pilot, source)
         await press(pilot, "x")
-        await say_yes(pilot)
-        await made(pilot)
+        await confirm(pilot)
         await press(pilot, "x")
         toast = "this message is no longer in the "
         await until(pilot, lambda: text_of(app_of(pilot)).count(toast) == 2, "the toast says why nothing happens")

@@ -20,7 +20,7 @@ from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.changing import made, say_yes
+from tests.tui.changing import confirm
 from tests.tui.driving import press, says, settled, until
 from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, FakeClock, ScriptedSource, messages_of
@@ -361,7 +361,6 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
             await press(pilot, "enter")
             await says(pilot, "5 messages")
             await press(pilot, "asterisk", "x")
-            await say_yes(pilot)
-            await made(pilot)
+            await confirm(pilot)
         with redis.Redis.from_url(one.url) as client, redis.Redis.from_url(other.url) as changed:
             assert (client.zcard("rsmq:orders"), changed.zcard("rsmq:orders")) == (3, 0)

@@ -24,7 +24,7 @@ from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.tour import Tour, TourStrip
-from tests.tui.changing import say_yes
+from tests.tui.changing import confirm, say_yes
 from tests.tui.driving import play, press, press_for_screen, says, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, names_in, table_of
 from tests.tui.scripted import ScriptedSource
@@ -87,7 +87,7 @@ async def _hide_or_release(pilot: Pilot[None], key: str, past: str) -> None:
     if key == "plus":
         await wait_for_screen(pilot, FormScreen)
         await pilot.press("enter")
-    await say_yes(pilot, past)
+    await confirm(pilot, past)
 
 
 async def test_ten_steps_by_keys(url: str, tmp_path: Path) -> None:
@@ -133,12 +133,12 @@ async def test_ten_steps_by_keys(url: str, tmp_path: Path) -> None:
         form = await press_for_screen(pilot, "a", FormScreen)
         form.query_one(TextArea).focus()
         await pilot.press(*"hello", "ctrl+s")
-        await say_yes(pilot, "sent 1,")
+        await confirm(pilot, "sent 1,")
         await _at(pilot, 8)
         depth = client.zcard(f"rsmq:{EMAILS}")
         await until(pilot, lambda: len(names_in(pilot)) > 1, "messages are shown")
         await pilot.press("x")
-        await say_yes(pilot, "deleted 1,")
+        await confirm(pilot, "deleted 1,")
         await pilot.press("u")
         await say_yes(pilot)
         await _at(pilot, 9)
