@@ -42,8 +42,9 @@ from tests.cli.running import PROGRAM, environment
 from tests.history.made import left_over, rows_of
 from tests.hostile.proxy import Proxy
 from tests.hostile.watching import Dashboard, dashboard, dashboard_app, open_message, open_queue, press, text_of, until
-from tests.servers.real import HOST, RealServer, cluster, real_server, wait_until, watched
+from tests.servers.real import HOST, RealServer, cluster, real_server, watched
 from tests.tui.changing import ask_change
+from tests.waiting import wait_until
 
 MESSAGES = 1_500
 _SECONDS_MAX = 100.0

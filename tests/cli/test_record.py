@@ -5,8 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rsmq_tui.protocol import Address, Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, started
 from tests.history.made import left_over, rows_of
+from tests.waiting import wait_until
 
 
 @contextmanager
@@ -27,13 +27,6 @@ def recording(*arguments: str, ignoring: signal.Signals | None = None) -> Iterat
         line = line_of(process.stderr)
         assert re.fullmatch(r"rsmq-tui: recording namespace \S+ on \S+ into \S+; Ctrl\+C stops it\n", line), line
         yield process
-
-
-def until(condition: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + SECONDS_MAX
-    while not condition():
-        assert time.monotonic() < give_up_s
-        time.sleep(0.01)
 
 
 def segments(out: Path) -> int:
@@ -97,7 +90,7 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
     redis_url: str, out: Path, sent: signal.Signals, status: int
 ) -> None:
     with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
-        until(lambda: segments(out) > 8_000)
+        wait_until(lambda: segments(out) > 8_000)
         process.send_signal(sent)
         _, err = process.communicate(timeout=SECONDS_MAX)
 
@@ -110,7 +103,7 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
 
 def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, command: Command, out: Path) -> None:
     with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
-        until(lambda: segments(out) > 20_000)
+        wait_until(lambda: segments(out) > 20_000)
         process.kill()
         process.wait(SECONDS_MAX)
     assert rows_of(out) == []
@@ -200,10 +193,10 @@ def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
 
 def test_nohup_keeps_it_going(redis_url: str, out: Path) -> None:
     with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms", ignoring=signal.SIGHUP) as process:
-        until(lambda: segments(out) > 8_000)
+        wait_until(lambda: segments(out) > 8_000)
         process.send_signal(signal.SIGHUP)
         before = segments(out)
-        until(lambda: segments(out) > before + 4_000)
+        wait_until(lambda: segments(out) > before + 4_000)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=SECONDS_MAX)
 

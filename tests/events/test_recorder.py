@@ -1,9 +1,8 @@
 """Recording: on a real server, with what the journal and other dashboards write, and with a file that fails."""
 
-import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +27,7 @@ from tests.events.made import event, polled, state
 from tests.monitor.timing import FakeClock
 from tests.servers.real import real_server
 from tests.triage.doing import done, undone
-
-_DEADLINE_S = 100.0
+from tests.waiting import until, wait_until
 
 
 class StillSource:
@@ -39,20 +37,6 @@ class StillSource:
 
 
 STILL: Any = StillSource()
-
-
-def until(true: Callable[[], object]) -> None:
-    """Wait for a condition that a thread brings about."""
-    deadline_s = time.monotonic() + _DEADLINE_S
-    while not true():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.002)
-
-
-async def until_async(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(_DEADLINE_S):
-        while not true():  # noqa: ASYNC110 - a thread brings it about
-            await asyncio.sleep(0.002)
 
 
 @contextmanager
@@ -78,7 +62,7 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.observe(polled(state("a")), STILL)
         recorder.observe(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=1), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
     assert [event.text for event in written(tmp_path)] == ["broken: it is odd"]
 
     # The next run knows it.
@@ -86,7 +70,7 @@ def test_events_are_written_and_shown(tmp_path: Path) -> None:
         recorder.observe(polled(state("a", Verdict.BROKEN, broken="it is odd"), s=2), STILL)
         recorder.observe(polled(state("a", depth=1), s=3), STILL)
         recorder.observe(polled(state("a", depth=1), s=40), STILL)
-        until(lambda: len(recorder.recent) == 2)
+        wait_until(lambda: len(recorder.recent) == 2)
     assert [event.text for event in written(tmp_path)] == [
         "broken: it is odd",
         "ok, was broken for 2 s: nothing is wrong",
@@ -99,7 +83,7 @@ def test_the_events_of_more_queues_than_are_kept_in_memory(tmp_path: Path) -> No
         recorder.observe(polled(*map(state, names)), STILL)
         broken = (state(name, Verdict.BROKEN, broken="it is odd") for name in names)
         recorder.observe(polled(*broken, s=1), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         assert [event.queue for event in recorder.recent] == names[-RECENT:]
     with closing(EventStore(tmp_path / "events.sqlite")) as store:
         assert [stored.event.queue for stored in store.last(20_000)] == names
@@ -109,24 +93,24 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.observe(polled(state("a")), STILL)
         recorder.observe(polled(state("a"), state("b"), s=1), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         with closing(sqlite3.connect(recorder.path)) as db:
             before = db.execute("PRAGMA data_version").fetchone()
             revision = recorder.revision
             last = polled(state("a"), state("b"), state("c"), s=100)
             for s in range(2, 100):
                 recorder.observe(polled(state("a"), state("b"), s=s), STILL)
-                until(lambda: not recorder._work)
+                wait_until(lambda: not recorder._work)
             assert db.execute("PRAGMA data_version").fetchone() == before
             assert recorder.revision == revision
             recorder.observe(last, STILL)
-            until(lambda: len(recorder.recent) == 2)
+            wait_until(lambda: len(recorder.recent) == 2)
 
 
 def test_what_another_dashboard_records_is_shown(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder, closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
         other.write([event()])
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         assert list(recorder.recent) == [event()]
 
 
@@ -135,7 +119,7 @@ def test_a_namespace_that_is_switched_is_no_news(tmp_path: Path) -> None:
         recorder.observe(polled(state("a")), STILL)
         recorder.observe(replace(polled(state("b"), s=1), ns="other"), STILL)
         recorder.observe(replace(polled(state("b"), state("c"), s=2), ns="other"), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
     assert [(event.ns, event.queue) for event in written(tmp_path)] == [("other", "c")]
 
 
@@ -146,14 +130,14 @@ async def test_changes_are_taken_from_the_journal_once(redis_url: str, client: R
     service = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
     with recording(tmp_path) as recorder:
         await done(service, Purge(queue="orders"))
-        await until_async(lambda: recorder.recent)
+        await until(lambda: recorder.recent)
         queues.send_messages("orders", ["4", "5"])
         await done(service, DeleteQueue(queue="orders"))
-        await until_async(lambda: len(recorder.recent) == 2)
+        await until(lambda: len(recorder.recent) == 2)
     await service.aclose()
 
     with recording(tmp_path) as recorder:
-        until(lambda: len(recorder.recent) == 2)
+        wait_until(lambda: len(recorder.recent) == 2)
     purged, deleted = written(tmp_path)
     assert (purged.kind, purged.queue, purged.ns, purged.details["change"]) == ("change", "orders", "rsmq", 1)
     assert purged.text.startswith("change 1, purge: deleted 3 of 3 messages, by ")
@@ -179,14 +163,14 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
         queues.create_queue("mail")
         snapshot = await live.poll()
         recorder.observe(snapshot, live)
-        await until_async(lambda: "deleted" in kinds(recorder))
+        await until(lambda: "deleted" in kinds(recorder))
         undo = {"parked": "deleted by change 3, which undoes change 1"}
         assert deletions(tmp_path / "journal.sqlite", snapshot, ["parked", "mail"]) == undo
         late = replace(snapshot, at_ms=snapshot.at_ms + 61_000)
         assert deletions(tmp_path / "journal.sqlite", late, ["parked"]) == {}
         queues.delete_queue("mail")
         recorder.observe(await live.poll(), live)
-        await until_async(lambda: kinds(recorder).count("deleted") == 2)
+        await until(lambda: kinds(recorder).count("deleted") == 2)
         await recorder.aclose()
     await service.aclose()
     assert {event.queue: event.text for event in written(tmp_path) if event.kind == "deleted"} == {
@@ -199,19 +183,19 @@ def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as recorder:
-        until(recorder.path.exists)
+        wait_until(recorder.path.exists)
         recorder.observe(polled(state("a")), STILL)
-        until(lambda: not recorder._work)
+        wait_until(lambda: not recorder._work)
         with closing(sqlite3.connect(recorder.path, isolation_level=None)) as db:
             db.execute("BEGIN EXCLUSIVE")
             recorder.observe(polled(state("a"), state("b"), s=1), STILL)
-            until(lambda: recorder.problem)
+            wait_until(lambda: recorder.problem)
             assert recorder.problem.endswith("another program has locked it")
             # It is shown all the same, and written later.
-            until(lambda: kinds(recorder) == ["created"])
+            wait_until(lambda: kinds(recorder) == ["created"])
             db.execute("ROLLBACK")
         clock.now_s += 31
-        until(lambda: recorder.problem is None)
+        wait_until(lambda: recorder.problem is None)
         assert kinds(recorder) == ["created"]
     assert [event.queue for event in written(tmp_path)] == ["b"]
 
@@ -221,7 +205,7 @@ def test_a_damaged_file_stops_nothing(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.observe(polled(state("a")), STILL)
         recorder.observe(polled(state("a"), state("b"), s=1), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         assert "or it is damaged; move it away to start a new one" in str(recorder.problem)
 
 
@@ -229,18 +213,18 @@ def test_a_file_that_was_removed_is_begun_anew(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.observe(polled(state("a")), STILL)
         recorder.observe(polled(state("a"), state("b"), s=1), STILL)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         for path in tmp_path.iterdir():
             path.unlink()
         recorder.observe(polled(state("a"), s=2), STILL)
-        until(lambda: kinds(recorder) == ["deleted"])
+        wait_until(lambda: kinds(recorder) == ["deleted"])
     assert [event.queue for event in written(tmp_path)] == ["b"]
 
 
 def test_a_defect_is_told_and_ends_nothing(tmp_path: Path) -> None:
     with recording(tmp_path) as recorder:
         recorder.observe(polled(state("a")), object())  # type: ignore[arg-type]
-        until(lambda: recorder.problem)
+        wait_until(lambda: recorder.problem)
         assert str(recorder.problem).startswith("an event was not recorded: AttributeError")
         assert recorder._thread.is_alive()
 
@@ -263,7 +247,7 @@ async def test_queues_on_a_real_server(live: RsmqPoller, client: Redis, tmp_path
         recorder.observe(await live.poll(), live)
         queues.delete_queue("mail")
         recorder.observe(await live.poll(), live)
-        await until_async(lambda: len(recorder.recent) >= 5)
+        await until(lambda: len(recorder.recent) >= 5)
         await recorder.aclose()
     found = written(tmp_path)
     assert {(event.kind.value, event.queue) for event in found} == {
@@ -283,13 +267,13 @@ async def test_a_restart_with_another_run_id(tmp_path: Path) -> None:
                 await poller.poll()
                 before = await poller.poll()
                 recorder.observe(before, poller)
-                await until_async(lambda: recorder.run_id(before.server))
+                await until(lambda: recorder.run_id(before.server))
                 was = recorder.run_id(before.server)
                 first.kill()
                 recorder.observe(await poller.poll(), poller)
                 with real_server(port=first.port):
                     recorder.observe(await poller.poll(), poller)
-                    await until_async(lambda: len(recorder.recent) == 3)
+                    await until(lambda: len(recorder.recent) == 3)
         await recorder.aclose()
     lost, back, restarted = written(tmp_path)
     assert (lost.kind, back.kind, restarted.kind) == ("lost", "back", "restarted")
@@ -304,7 +288,7 @@ async def test_evictions(tmp_path: Path) -> None:
             await poller.poll()
             first = await poller.poll()
             recorder.observe(first, poller)
-            await until_async(lambda: recorder.run_id(first.server))
+            await until(lambda: recorder.run_id(first.server))
             used = int(client.info("memory")["used_memory"])
             client.config_set("maxmemory-policy", "allkeys-random")
             client.config_set("maxmemory", used + 500_000)
@@ -312,7 +296,7 @@ async def test_evictions(tmp_path: Path) -> None:
                 client.set(f"filler{number}", "x" * 100_000)
             clock.now_s += INFO_EVERY_S
             recorder.observe(await poller.poll(), poller)
-            await until_async(lambda: recorder.recent)
+            await until(lambda: recorder.recent)
             await recorder.aclose()
     (found,) = written(tmp_path)
     assert found.kind == "evicted"
@@ -328,7 +312,7 @@ async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: 
             recorder.observe(await poller.poll(), poller)
             Rsmq(client).create_queue("orders")
             recorder.observe(await poller.poll(), poller)
-            await until_async(lambda: recorder.recent)
+            await until(lambda: recorder.recent)
             await recorder.aclose()
         assert recorder.problem is None
     assert [event.kind for event in written(tmp_path)] == ["created"]

@@ -14,9 +14,10 @@ from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.monitor import Connection, Snapshot, Thresholds
 from rsmq_tui.protocol import Failure
 from tests.events.made import SERVER, polled, state
-from tests.events.test_recorder import STILL, recording, until, written
+from tests.events.test_recorder import STILL, recording, written
 from tests.monitor.rows import Flow, Scripted
 from tests.monitor.timing import FakeClock
+from tests.waiting import wait_until
 
 
 class Watching:
@@ -34,7 +35,7 @@ class Watching:
             self.watched.at_ms, SERVER, "rsmq", tuple(states.values()), connection=Connection(None, 1.0)
         )
         self.recorder.observe(snapshot, self)  # type: ignore[arg-type]
-        until(lambda: not self.recorder._work)
+        wait_until(lambda: not self.recorder._work)
 
 
 @pytest.fixture
@@ -75,14 +76,14 @@ def test_one_that_begins_with_higher_thresholds_says_that_they_are_its_own(tmp_p
         usual = Watching(recorder)
         for _ in range(30):
             usual.poll(flow)
-        until(lambda: recorder.recent)
+        wait_until(lambda: recorder.recent)
         with recording(tmp_path) as later:
             patient = Watching(later, Thresholds(stalled_ms=3_600_000))
             patient.watched.at_ms = usual.watched.at_ms
             for _ in range(60):
                 usual.poll(flow)
                 patient.poll(flow)
-        until(lambda: not recorder._work)
+        wait_until(lambda: not recorder._work)
     texts = of_kind(written(tmp_path), "verdict")
 
     # By its thresholds the trouble that is in the log is over.
@@ -120,7 +121,7 @@ def test_two_whose_clocks_disagree_tell_of_a_server_that_never_answered(tmp_path
             never = Snapshot(0, SERVER, "rsmq", connection=Connection(lost.connection.failure, None))
             for _ in range(3):
                 recorder.observe(never, STILL)
-            until(lambda recorder=recorder: not recorder._work and recorder.recent)  # type: ignore[misc]
+            wait_until(lambda recorder=recorder: not recorder._work and recorder.recent)  # type: ignore[misc]
 
     # The local time is all that there is; the log says already that it is lost.
     (found,) = written(tmp_path)
@@ -131,20 +132,20 @@ def test_neither_waits_for_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     clock = FakeClock()
     with recording(tmp_path, clock=clock) as one, recording(tmp_path, clock=clock) as other:
-        until(one.path.exists)
+        wait_until(one.path.exists)
         for recorder in (one, other):
             recorder.observe(polled(state("a")), STILL)
-            until(lambda recorder=recorder: not recorder._work)  # type: ignore[misc]
+            wait_until(lambda recorder=recorder: not recorder._work)  # type: ignore[misc]
         with closing(sqlite3.connect(one.path, isolation_level=None)) as db:
             # A third one hangs in the middle of a write.
             db.execute("BEGIN IMMEDIATE")
             for recorder in (one, other):
                 recorder.observe(polled(state("a"), state("b"), s=1), STILL)
-                until(lambda recorder=recorder: recorder.problem)  # type: ignore[misc]
+                wait_until(lambda recorder=recorder: recorder.problem)  # type: ignore[misc]
                 assert str(recorder.problem).endswith("another program has locked it")
                 # It is shown all the same, and written later.
-                until(lambda recorder=recorder: [event.queue for event in recorder.recent] == ["b"])  # type: ignore[misc]
+                wait_until(lambda recorder=recorder: [event.queue for event in recorder.recent] == ["b"])  # type: ignore[misc]
             db.execute("ROLLBACK")
         clock.now_s += 31
-        until(lambda: one.problem is None and other.problem is None)
+        wait_until(lambda: one.problem is None and other.problem is None)
     assert [event.queue for event in written(tmp_path)] == ["b"]

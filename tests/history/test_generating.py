@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from rsmq_tui.history.writer import RecordingSettings, Writer
 from tests.cli.running import SECONDS_MAX
 from tests.history.made import DAY_MS, rows_of
 from tests.killing import ROOT
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -263,10 +263,7 @@ def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "rsmq_tui", "pipeline", "generate", "--out", str(tmp_path / "h"), "--days", "1"]
     command += ["--queues", "200", "--every", "30s", "--until", "2026-05-17T12:00"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        until_s = time.monotonic() + SECONDS_MAX
-        while not list((tmp_path / "h" / "samples").rglob("*.parquet")):
-            assert time.monotonic() < until_s
-            time.sleep(0.002)
+        wait_until(lambda: list((tmp_path / "h" / "samples").rglob("*.parquet")))
         process.send_signal(signal.SIGINT)
         _, known = process.communicate(timeout=SECONDS_MAX)
     assert (process.returncode, known) == (130, "rsmq-tui: stopped; the same command continues from here\n")

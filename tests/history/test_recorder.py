@@ -23,14 +23,7 @@ from rsmq_tui.monitor import RsmqPoller, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.history.made import NOON_MS, failed, left_over, polled, rows_of, state
-
-SECONDS_MAX = 100.0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS_MAX):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.005)
+from tests.waiting import SECONDS_MAX, until, wait_until
 
 
 def started(out: Path, wall_s: float | None = None) -> Recorder:
@@ -165,10 +158,10 @@ def test_a_disk_that_fails_never_reaches_whoever_polls(tmp_path: Path, monkeypat
         patched.setattr(os, "write", fail)
         for number in range(5):
             recorder.add(polled(state(), at_ms=NOON_MS + number))
-        asyncio.run(until(lambda: recorder.tally.lost == 5))
+        wait_until(lambda: recorder.tally.lost == 5)
         assert recorder.tally.problem == f"{tmp_path} cannot be written: Input/output error"
     recorder.add(polled(state(), at_ms=NOON_MS + 9))
-    asyncio.run(until(lambda: recorder.tally.polls == 1 and not recorder.tally.is_failing))
+    wait_until(lambda: recorder.tally.polls == 1 and not recorder.tally.is_failing)
     ended(recorder)
 
     assert [row["at_ms"] for row in rows_of(tmp_path)] == [NOON_MS + 9] * 2
@@ -192,7 +185,7 @@ def test_a_disk_that_hangs_loses_polls_and_holds_nobody_up(tmp_path: Path, monke
     assert recorder.tally.lost > 100
     assert recorder.tally.problem == "the disk is too slow: some polls were not recorded"
     may_go_on.set()
-    asyncio.run(until(lambda: recorder.tally.polls == 300 - recorder.tally.lost))
+    wait_until(lambda: recorder.tally.polls == 300 - recorder.tally.lost)
     recorder.add(polled(state(), at_ms=NOON_MS + 1_000))
     ended(recorder)
 

@@ -2,8 +2,7 @@
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -25,6 +24,7 @@ from tests.hostile.watching import (
     text_of,
     until,
 )
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -47,14 +47,6 @@ async def tour(pilot: Dashboard) -> None:
 
 def as_user(url: str, user: str) -> str:
     return url.replace("://", f"://{user}:{PASSWORD}@")
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    for _ in range(2_000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("the server did not get there")
 
 
 def allow(admin: Redis, *commands: str) -> None:

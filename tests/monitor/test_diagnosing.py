@@ -1,6 +1,5 @@
 """From what a server says to what a person should do: levels, sentences and hints; then real servers, whole."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from rsmq_tui.protocol import Address, Failure, Namespaces, Rsmq
 from rsmq_tui.protocol.server.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew, commands_for
 from rsmq_tui.protocol.server.status import ServerStatus
 from tests.protocol.responder import Responder
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -296,15 +296,10 @@ async def test_a_user_who_may_nothing_cannot_watch(redis_url: str, client: Redis
     assert "ACL SETUSER ann ~rsmq:* +smembers" in found["permissions.poll"].hint
 
 
-def wait_until_in_sync(replica: Redis) -> None:
-    while replica.info("replication")["master_link_status"] != "up":
-        time.sleep(0.01)
-
-
 async def test_a_replica_can_be_watched_with_warnings(server: EmbeddedServer, redis_url: str) -> None:
     with EmbeddedServer() as replica, Redis.from_url(replica.url) as admin:
         admin.replicaof("127.0.0.1", server.port)
-        wait_until_in_sync(admin)
+        wait_until(lambda: admin.info("replication")["master_link_status"] == "up")
         found = await diagnosed(replica.url)
     assert found["server.role"].level is CheckLevel.WARN
     assert found["permissions.change"].text == "changes will fail: the server is a read-only replica"

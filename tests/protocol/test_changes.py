@@ -18,7 +18,7 @@ from rsmq_tui.protocol.keys import Keys
 from rsmq_tui.protocol.polling import FULL_AT_MOST, FULL_EVERY, RowCache
 from rsmq_tui.protocol.rsmq.reader import RsmqRowCodec
 from tests.protocol.keyspace import now_ms, plant
-from tests.servers.real import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

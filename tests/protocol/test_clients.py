@@ -24,7 +24,7 @@ from rsmq_tui.protocol.server.clients import (
     list_rules,
     rsmq_rules,
 )
-from tests.servers.real import wait_until
+from tests.waiting import wait_until
 
 # What rsmq 0.12.4 for Node executes, with its times as keys.
 NODE_RECEIVE = """

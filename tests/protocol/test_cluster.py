@@ -1,7 +1,6 @@
 """Redis Cluster: a namespace with a hash tag works for everything, one without fails in words that say why."""
 
 import socket
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from redis.crc import key_slot
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import SERVER_ERRORS, AsyncRsmq, Rsmq, failure_of
 from tests.protocol.either import OPERATIONS, Either
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -28,8 +28,7 @@ def cluster() -> Iterator[EmbeddedServer]:
     ):
         admin.execute_command("CLUSTER ADDSLOTSRANGE", 0, 16383)
         # A node waits two seconds before it takes its slots into service.
-        while admin.cluster("INFO")["cluster_state"] != "ok":
-            time.sleep(0.01)
+        wait_until(lambda: admin.cluster("INFO")["cluster_state"] == "ok")
         yield node
 
 

@@ -6,7 +6,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Address, Traffic
 from rsmq_tui.protocol.connections.pool import ConnectionManager
-from tests.servers.real import wait_until
+from tests.waiting import wait_until
 
 
 def connections(server: EmbeddedServer) -> int:

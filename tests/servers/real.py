@@ -4,8 +4,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,25 +14,14 @@ from typing import Any
 import redis
 
 from rsmq_tui.cli.demo.server import find_server, let_go, spawn_guarded, tell_gone
+from tests.waiting import wait_until
 
 HOST = "127.0.0.1"
-DEADLINE_S = 100.0
 
 
 def server_program() -> str:
     """Debian's redis-server where there is one, else the embedded one: both can be a sentinel and a cluster's node."""
     return shutil.which("redis-server") or str(find_server())
-
-
-def wait_until(true: Callable[[], Any], *, what: str) -> None:
-    """Wait for a condition; errors of the network count as not yet."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while True:
-        with suppress(redis.RedisError, OSError):
-            if true():
-                return
-        assert time.monotonic() < deadline_s, what
-        time.sleep(0.01)
 
 
 def free_ports(count: int) -> list[int]:

@@ -23,9 +23,10 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.servers import real
-from tests.servers.real import HOST, Cluster, RealServer, wait_until
+from tests.servers.real import HOST, Cluster, RealServer
 from tests.servers.whole import depths, whole_walk
 from tests.triage.doing import done, undone
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -23,9 +23,10 @@ from rsmq_tui.triage.actions import Send
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.service import ChangeService
 from tests.servers import real
-from tests.servers.real import HOST, Watched, real_server, wait_until
+from tests.servers.real import HOST, Watched, real_server
 from tests.servers.whole import depths, whole_walk
 from tests.triage.doing import done
+from tests.waiting import wait_until
 
 PASSWORD = "hunter2"
 

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 
 from tests.hostile.emulator import Screen
-from tests.web.serving import PATIENCE_S, until
+from tests.waiting import SECONDS_MAX, until
 
 _ARGUMENTS = (
     "--headless=new",
@@ -60,7 +60,7 @@ class Page:
         self._number += 1
         future = self._waiting[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             answer = await future
         assert "error" not in answer, answer
         result: dict[str, Any] = answer["result"]
@@ -138,11 +138,9 @@ class Page:
     async def until(self, holds: Callable[[], Awaitable[object]], what: str) -> None:
         """Wait until a condition holds."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not await holds():  # noqa: ASYNC110 - a page tells nothing by itself
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"never: {what}; {self.problems}") from None
+            await until(holds, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {self.problems}") from None
 
     async def aclose(self) -> None:
         """Close the page."""

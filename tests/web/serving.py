@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,7 @@ import aiohttp
 
 from tests.cli.running import PROGRAM, environment
 from tests.hostile.emulator import Screen
-
-PATIENCE_S = 60.0
-
-
-async def until(holds: Callable[[], object], what: str) -> None:
-    """Wait until a condition holds."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds():  # noqa: ASYNC110 - of processes, nothing can be awaited
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"never: {what}") from None
+from tests.waiting import SECONDS_MAX, until
 
 
 def descendants(pid: int) -> set[int]:
@@ -89,7 +78,7 @@ async def serving(*arguments: str, state: Path, env: Mapping[str, str] | None = 
     )
     try:
         assert process.stderr is not None
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             lines: list[str] = []
             while not (lines and "serving" in lines[-1]):
                 line = (await process.stderr.readline()).decode()
@@ -133,7 +122,7 @@ class Viewer:
 
     async def closed(self) -> tuple[int | None, str]:
         """Wait until the server closes it, and return the code and why."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             await self._reading
         return self.socket.close_code, self._why
 

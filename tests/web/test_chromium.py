@@ -10,8 +10,9 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
+from tests.waiting import until
 from tests.web.chromium import Chromium, Page, chromium
-from tests.web.serving import Serving, alive, kill, serving, until
+from tests.web.serving import Serving, alive, kill, serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

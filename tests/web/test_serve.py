@@ -17,7 +17,8 @@ from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.links import Link
 from tests.cli.running import call
 from tests.history.replayed import Tape, said
-from tests.web.serving import Serving, alive, kill, serving, until, viewing
+from tests.waiting import until
+from tests.web.serving import Serving, alive, kill, serving, viewing
 
 pytestmark = pytest.mark.slow
 

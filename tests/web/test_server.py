@@ -8,7 +8,7 @@ import pytest
 
 from rsmq_tui.web.access import Access
 from rsmq_tui.web.server import Served, WebServer
-from tests.web.serving import until
+from tests.waiting import until
 
 
 class Circle:

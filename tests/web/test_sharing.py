@@ -15,7 +15,7 @@ from rsmq_tui.protocol import ENDED, RsmqReader, failure_of
 from rsmq_tui.web.hub import Hub, HubFeed, SnapshotReceiver, SnapshotSender
 from tests.monitor.memories import began
 from tests.monitor.rows import Flow, Scripted
-from tests.web.serving import until
+from tests.waiting import SECONDS_MAX, until
 
 
 def snapshot_of(watched: Scripted, failure: str | None = None) -> Snapshot:
@@ -154,7 +154,7 @@ async def test_a_session_that_joins_during_a_poll_gets_nothing_twice(tmp_path: P
         await source.is_halfway.wait()
         coming = feed.snapshots()
         first = asyncio.ensure_future(anext(coming))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS_MAX):
             await until(lambda: bool(hub._channels["a", None].sessions), "it joins")
             source.go_on.set()
             received = await first
@@ -194,7 +194,7 @@ async def test_a_session_that_connects_again_says_what_it_shows(tmp_path: Path) 
     await hub.start()
     feed = HubFeed(hub.path, "a")
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS_MAX):
             coming = feed.snapshots()
             await anext(coming)
             feed.look_first(["q"])

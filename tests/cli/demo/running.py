@@ -1,7 +1,7 @@
 """Running a workload in this process, and waiting for what it does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from rsmq_tui.cli.demo.scenarios import ListScenario, Scenario
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import connect_async
 from tests.cli.demo.processes import DEADLINE_S
+from tests.waiting import until
 
 
 @asynccontextmanager
@@ -28,16 +29,6 @@ async def working(url: str, *scenarios: Scenario | ListScenario, **options: Any)
         stop.set()
         async with asyncio.timeout(DEADLINE_S):
             await task
-
-
-async def reached(condition: Callable[[], Awaitable[bool] | bool]) -> None:
-    """Wait for a condition; raises ``TimeoutError`` when it does not hold by the deadline."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            value = condition()
-            if value if isinstance(value, bool) else await value:
-                return
-            await asyncio.sleep(0.01)
 
 
 def waiting_long(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
@@ -66,6 +57,6 @@ async def highest_of_two_swings(read_depth: Callable[[], int]) -> int:
         return depths[-1]
 
     for _ in range(2):
-        await reached(lambda: depth() >= 200)
-        await reached(lambda: depth() <= 60)
+        await until(lambda: depth() >= 200)
+        await until(lambda: depth() <= 60)
     return max(depths)

@@ -16,8 +16,9 @@ from rsmq_tui.cli.demo.scenarios import Abandoned, Backlog, Bounds, Hands, ListS
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
 from tests.cli.demo.processes import DEADLINE_S
-from tests.cli.demo.running import highest_of_two_swings, reached, waiting_long, working
+from tests.cli.demo.running import highest_of_two_swings, waiting_long, working
 from tests.protocol.keyspace import now_ms
+from tests.waiting import until
 
 QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:leases"
 # Never done with anything, and dead before long.
@@ -87,21 +88,21 @@ def returned(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 async def test_pushes_takes_and_acknowledges(redis_url: str, client: redis.Redis, acknowledged: list[bytes]) -> None:
     async with working(redis_url, BUSY):
-        await reached(lambda: len(set(acknowledged)) > 310)
-        await reached(lambda: client.llen(QUEUE) < 20)
+        await until(lambda: len(set(acknowledged)) > 310)
+        await until(lambda: client.llen(QUEUE) < 20)
         assert client.llen(PROCESSING) <= QUICK.count
         assert client.zcard(LEASES) <= QUICK.count
 
 
 async def test_without_leases_what_is_taken_is_gone(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, worker=Hands(2, work_s=(0.0, 0.0)))):
-        await reached(lambda: not client.exists(QUEUE))
+        await until(lambda: not client.exists(QUEUE))
         assert not client.exists(PROCESSING, LEASES)
 
 
 async def test_whoever_has_nothing_to_do_waits_on_the_server(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, worker=QUICK)):
-        await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
+        await until(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
 
 
 async def test_what_a_dead_worker_held_stays_until_a_reaper_brings_it_back(
@@ -109,18 +110,18 @@ async def test_what_a_dead_worker_held_stays_until_a_reaper_brings_it_back(
 ) -> None:
     monkeypatch.setattr(workload, "_GRACE_MS", 20)
     async with working(redis_url, replace(STILL, worker=DYING)):
-        await reached(lambda: client.llen(PROCESSING) == 40)
+        await until(lambda: client.llen(PROCESSING) == 40)
         # All but those that a worker held that died between taking and leasing.
-        await reached(lambda: expired(client) == client.zcard(LEASES) >= 20)
+        await until(lambda: expired(client) == client.zcard(LEASES) >= 20)
         assert not client.exists(QUEUE)
     held = processed(client)
     assert acknowledged == []
     async with working(redis_url, replace(STILL, worker=QUICK)):
         # A worker that lives touches none of it.
-        await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
+        await until(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
         assert processed(client) == held
     async with working(redis_url, replace(STILL, worker=QUICK, reap_every_s=0.05)):
-        await reached(lambda: not client.exists(QUEUE, PROCESSING, LEASES))
+        await until(lambda: not client.exists(QUEUE, PROCESSING, LEASES))
     assert set(acknowledged) == set(held)
 
 
@@ -131,7 +132,7 @@ async def test_nothing_is_lost_while_workers_die_and_a_reaper_brings_back(
         items = sorted(ready(client))
     assert len(set(items)) == 40
     async with working(redis_url, replace(STILL, worker=DYING, reap_every_s=0.05)):
-        await reached(lambda: everything(client) != items or sum(returned) > 60)
+        await until(lambda: everything(client) != items or sum(returned) > 60)
         assert everything(client) == items
 
 
@@ -143,14 +144,14 @@ async def test_all_is_done_at_last_although_workers_die(
     async with working(redis_url, STILL):
         items = ready(client)
     async with working(redis_url, replace(STILL, worker=worker, reap_every_s=0.05)):
-        await reached(lambda: not client.exists(QUEUE, PROCESSING, LEASES))
+        await until(lambda: not client.exists(QUEUE, PROCESSING, LEASES))
     assert set(acknowledged) == set(items)
 
 
 async def test_what_was_abandoned_lies_in_processing_and_stays(redis_url: str, client: redis.Redis) -> None:
     scenario = replace(STILL, abandoned=Abandoned(leased=9, unleased=3, ended_s=600.0))
     async with working(redis_url, scenario, OTHER):
-        await reached(lambda: client.llen("queue:other") > 10)
+        await until(lambda: client.llen("queue:other") > 10)
     held = processed(client)
     leased = {member.partition(b":")[2]: int(score) for member, score in client.zrange(LEASES, 0, -1, withscores=True)}
     assert len(held) == 12
@@ -202,7 +203,7 @@ async def test_a_depth_stays_within_its_bounds(
 
 async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, replace(STILL, arrivals=VariedRate(1.0), backlog=None), speed=500.0):
-        await reached(lambda: client.llen(QUEUE) > 100)
+        await until(lambda: client.llen(QUEUE) > 100)
 
 
 async def test_speed_divides_the_times(redis_url: str, client: redis.Redis, returned: list[int]) -> None:
@@ -210,8 +211,8 @@ async def test_speed_divides_the_times(redis_url: str, client: redis.Redis, retu
     slow = Hands(1, work_s=(10.0, 20.0))
     scenarios = replace(STILL, worker=never_done, reap_every_s=100.0), replace(STILL, queue="queue:slow", worker=slow)
     async with working(redis_url, *scenarios, speed=2_000.0):
-        await reached(lambda: sum(returned) > 3)
-        await reached(lambda: not client.exists("queue:slow"))
+        await until(lambda: sum(returned) > 3)
+        await until(lambda: not client.exists("queue:slow"))
 
 
 @pytest.mark.parametrize("seed", [7, 8])
@@ -220,7 +221,7 @@ async def test_seeds_reproduce(redis_url: str, client: redis.Redis, seed: int) -
     for used in (7, seed):
         client.flushall()
         async with working(redis_url, replace(OTHER, queue=QUEUE, backlog=Backlog(20, 60.0)), seed=used):
-            await reached(lambda: client.llen(QUEUE) >= 50)
+            await until(lambda: client.llen(QUEUE) >= 50)
         made.append(bodies(ready(client)[:50]))
     assert (made[0] == made[1]) is (seed == 7)
     assert (made[0][20:] == made[1][20:]) is (seed == 7)
@@ -240,8 +241,8 @@ async def test_a_queue_that_was_emptied_gets_new_items_and_no_second_backlog(
     async with working(redis_url, scenario, OTHER):
         before = client.llen("queue:other")
         client.delete(QUEUE)
-        await reached(lambda: client.llen(QUEUE) > 5)
-        await reached(lambda: client.llen("queue:other") > before)
+        await until(lambda: client.llen(QUEUE) > 5)
+        await until(lambda: client.llen("queue:other") > before)
         assert client.llen(QUEUE) < 1_000
 
 
@@ -249,7 +250,7 @@ async def test_a_server_that_lost_everything_gets_everything_again(redis_url: st
     scenario = replace(STILL, arrivals=VariedRate(20.0), abandoned=Abandoned(leased=2, unleased=1, ended_s=5.0))
     async with working(redis_url, scenario, OTHER):
         client.flushall()
-        await reached(lambda: client.llen(QUEUE) > 40 and client.llen("queue:other") > 7)
+        await until(lambda: client.llen(QUEUE) > 40 and client.llen("queue:other") > 7)
         assert (client.llen(PROCESSING), client.zcard(LEASES)) == (3, 2)
 
 
@@ -258,7 +259,7 @@ async def test_a_key_of_another_type_is_waited_out(redis_url: str, client: redis
     async with working(redis_url, BUSY):
         assert client.get(QUEUE) == b"mine"
         client.delete(QUEUE)
-        await reached(lambda: client.exists(PROCESSING) == 1)
+        await until(lambda: client.exists(PROCESSING) == 1)
 
 
 async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes]) -> None:
@@ -266,10 +267,10 @@ async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes
         port = first.port
         stop = asyncio.Event()
         task = asyncio.create_task(run_workload(first.url, stop=stop, scenarios=(BUSY,)))
-        await reached(lambda: len(acknowledged) > 300)
+        await until(lambda: len(acknowledged) > 300)
     acknowledged.clear()
     with EmbeddedServer(port=port):
-        await reached(lambda: len(acknowledged) > 350)
+        await until(lambda: len(acknowledged) > 350)
         stop.set()
         async with asyncio.timeout(DEADLINE_S):
             await task
@@ -279,7 +280,7 @@ async def test_stops_at_once_when_the_server_hangs(monkeypatch: pytest.MonkeyPat
     waiting = waiting_long(monkeypatch)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, replace(STILL, worker=QUICK, reap_every_s=0.01), OTHER):
-            await reached(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
+            await until(lambda: client.info("clients")["blocked_clients"] == QUICK.count)
             os.kill(server.pid, signal.SIGSTOP)
             # Every hand waits for an item; the reaper and the producer of the other queue are in the middle of a call.
-            await reached(lambda: waiting() == QUICK.count + 2)
+            await until(lambda: waiting() == QUICK.count + 2)

@@ -12,7 +12,8 @@ from rsmq_tui.cli.demo.scenarios import Backlog, Bounds, Consumer, Scenario, Var
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import Rsmq
 from tests.cli.demo.processes import DEADLINE_S
-from tests.cli.demo.running import highest_of_two_swings, reached, waiting_long, working
+from tests.cli.demo.running import highest_of_two_swings, waiting_long, working
+from tests.waiting import until
 
 BUSY = Scenario(
     "busy",
@@ -21,22 +22,23 @@ BUSY = Scenario(
     Consumer(VariedRate(400.0), work_s=(0.0, 0.1)),
     backlog=Backlog(700, 60.0),
 )
+
 IDLE = Scenario("idle", scenarios.order_body, VariedRate(50.0), None)
 
 
 async def test_sends_receives_and_deletes(redis_url: str, client: redis.Redis) -> None:
     queues = Rsmq(client)
     async with working(redis_url, BUSY):
-        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 800)
-        await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 900)
-        await reached(lambda: queues.get_queue_attributes("busy").msgs < 100)
+        await until(lambda: queues.get_queue_attributes("busy").totalsent > 800)
+        await until(lambda: queues.get_queue_attributes("busy").totalrecv > 900)
+        await until(lambda: queues.get_queue_attributes("busy").msgs < 100)
 
 
 async def test_a_queue_without_a_consumer_is_never_received_from(redis_url: str, client: redis.Redis) -> None:
     queues = Rsmq(client)
     async with working(redis_url, IDLE, BUSY):
-        await reached(lambda: queues.get_queue_attributes("busy").totalrecv > 100)
-        await reached(lambda: queues.get_queue_attributes("idle").totalsent > 10)
+        await until(lambda: queues.get_queue_attributes("busy").totalrecv > 100)
+        await until(lambda: queues.get_queue_attributes("idle").totalsent > 10)
     attributes = queues.get_queue_attributes("idle")
     assert attributes.totalrecv == 0
     assert attributes.msgs == attributes.totalsent
@@ -61,11 +63,11 @@ async def test_what_a_consumer_cannot_read_comes_back_again_and_again(redis_url:
     async with working(redis_url, poisoned):
         before = poison()
         assert len(before) == 2
-        await reached(lambda: queues.get_queue_attributes("poisoned").totalsent > 7)
-        await reached(lambda: all(rc >= 6 for _, rc in poison()))
+        await until(lambda: queues.get_queue_attributes("poisoned").totalsent > 7)
+        await until(lambda: all(rc >= 6 for _, rc in poison()))
         assert {id_ for id_, _ in before} <= {id_ for id_, _ in poison()}
         # The good ones get through all the same.
-        await reached(lambda: queues.get_queue_attributes("poisoned").msgs <= 4)
+        await until(lambda: queues.get_queue_attributes("poisoned").msgs <= 4)
 
 
 async def test_lost_messages_are_received_again(redis_url: str, client: redis.Redis) -> None:
@@ -78,7 +80,7 @@ async def test_lost_messages_are_received_again(redis_url: str, client: redis.Re
         backlog=Backlog(5, 60.0),
     )
     async with working(redis_url, losing):
-        await reached(lambda: Rsmq(client).get_queue_attributes("losing").totalrecv > 10)
+        await until(lambda: Rsmq(client).get_queue_attributes("losing").totalrecv > 10)
         assert client.zcard("rsmq:losing") == 5
 
 
@@ -87,7 +89,7 @@ async def test_delays_are_within_their_range(redis_url: str, client: redis.Redis
         "delayed", scenarios.reminder_body, VariedRate(100.0), Consumer(VariedRate(100.0)), delay_s=(100, 200)
     )
     async with working(redis_url, delayed):
-        await reached(lambda: client.zcard("rsmq:delayed") > 20)
+        await until(lambda: client.zcard("rsmq:delayed") > 20)
         now_s, _ = client.time()
         scores = [score / 1000 - now_s for _, score in client.zrange("rsmq:delayed", 0, -1, withscores=True)]
     assert min(scores) > 80
@@ -117,12 +119,12 @@ async def test_a_depth_stays_within_its_bounds(
 async def test_speed_multiplies_the_rates(redis_url: str, client: redis.Redis) -> None:
     slow = Scenario("slow", scenarios.order_body, VariedRate(1.0), None)
     async with working(redis_url, slow, speed=500.0):
-        await reached(lambda: Rsmq(client).get_queue_attributes("slow").totalsent > 100)
+        await until(lambda: Rsmq(client).get_queue_attributes("slow").totalsent > 100)
 
 
 async def test_another_namespace(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, IDLE, ns="{shop}"):
-        await reached(lambda: client.zcard("{shop}:idle") > 0)
+        await until(lambda: client.zcard("{shop}:idle") > 0)
     assert client.smembers("{shop}:QUEUES") == {b"idle"}
     assert not client.exists("rsmq:QUEUES")
 
@@ -140,18 +142,18 @@ async def test_a_deleted_queue_stays_deleted_and_the_others_go_on(redis_url: str
         queues.delete_queue("busy")
         before = queues.get_queue_attributes("idle").totalsent
         # It has tried again, and so have the others.
-        await reached(lambda: client.info("errorstats").get("errorstat_RSMQ", {}).get("count", 0) >= 4)
-        await reached(lambda: queues.get_queue_attributes("idle").totalsent > before)
+        await until(lambda: client.info("errorstats").get("errorstat_RSMQ", {}).get("count", 0) >= 4)
+        await until(lambda: queues.get_queue_attributes("idle").totalsent > before)
         assert queues.list_queues() == ["idle"]
         queues.create_queue("busy")
-        await reached(lambda: queues.get_queue_attributes("busy").totalsent > 0)
+        await until(lambda: queues.get_queue_attributes("busy").totalsent > 0)
 
 
 async def test_a_server_that_lost_everything_gets_everything_again(redis_url: str, client: redis.Redis) -> None:
     async with working(redis_url, BUSY, IDLE):
         client.flushall()
-        await reached(lambda: client.smembers("rsmq:QUEUES") == {b"busy", b"idle"})
-        await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
+        await until(lambda: client.smembers("rsmq:QUEUES") == {b"busy", b"idle"})
+        await until(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
 
 
 async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(
@@ -167,7 +169,7 @@ async def test_a_backlog_counts_as_sent_and_as_received_as_often_as_it_says(
 
 async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis) -> None:
     task = asyncio.create_task(run_workload(redis_url, stop=asyncio.Event(), scenarios=(BUSY, IDLE)))
-    await reached(lambda: client.scard("rsmq:QUEUES") == 2)
+    await until(lambda: client.scard("rsmq:QUEUES") == 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         async with asyncio.timeout(DEADLINE_S):
@@ -180,9 +182,9 @@ async def test_goes_on_when_the_server_comes_back_empty() -> None:
         stop = asyncio.Event()
         task = asyncio.create_task(run_workload(first.url, stop=stop, scenarios=(BUSY,)))
         with redis.Redis.from_url(first.url) as client:
-            await reached(lambda: client.zcard("rsmq:busy") > 0)
+            await until(lambda: client.zcard("rsmq:busy") > 0)
     with EmbeddedServer(port=port) as second, redis.Redis.from_url(second.url) as client:
-        await reached(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
+        await until(lambda: int(client.hget("rsmq:busy:Q", "totalrecv") or 0) > 700)
         stop.set()
         await task
 
@@ -191,10 +193,10 @@ async def test_stops_at_once_when_the_server_hangs(monkeypatch: pytest.MonkeyPat
     waiting = waiting_long(monkeypatch)
     with EmbeddedServer() as server, redis.Redis.from_url(server.url) as client:
         async with working(server.url, BUSY):
-            await reached(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 700)
+            await until(lambda: Rsmq(client).get_queue_attributes("busy").totalsent > 700)
             os.kill(server.pid, signal.SIGSTOP)
             # The producer and the consumer are in the middle of a call.
-            await reached(lambda: waiting() == 2)
+            await until(lambda: waiting() == 2)
 
 
 async def test_a_wrong_url_is_refused() -> None:

@@ -16,7 +16,7 @@ from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.protocol.either import Either
 from tests.protocol.lists.conftest import each_once
 from tests.protocol.lists.wire import Tap, Wire, command
-from tests.servers.real import wait_until
+from tests.waiting import wait_until
 
 Start = Callable[..., "asyncio.Task[Any]"]
 MakeClient = Callable[..., Any]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.protocol.lists.wire import Part, Wire
-from tests.servers.real import wait_until
+from tests.waiting import wait_until
 
 MakeWire = Callable[[], Wire]
 NULL_ARRAY = b"*-1\r\n"

@@ -22,8 +22,8 @@ from rsmq_tui.protocol.lists.naming import ListNames
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.web.exporter.poller import Reading, Target, TargetPoller, TargetPollers
 from rsmq_tui.web.exporter.server import MetricsServer, serving
+from tests.waiting import SECONDS_MAX
 
-SECONDS_MAX = 100.0
 # Longer than any test: nothing is polled by itself.
 NEVER_S = 1e6
 # The loop's own has too few threads to scrape ten times at once.
@@ -98,13 +98,6 @@ class Exporter:
                 answer = await self.get(path)
                 if condition(answer):
                     return answer
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until that is true."""
-    async with asyncio.timeout(SECONDS_MAX):
-        while not condition():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.005)
 
 
 def ask(url: str, path: str = "/metrics", method: str = "GET", headers: dict[str, str] | None = None) -> Answer:

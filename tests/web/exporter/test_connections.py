@@ -9,7 +9,8 @@ import pytest
 
 from rsmq_tui.web.exporter.poller import Reading
 from rsmq_tui.web.exporter.server import MetricsServer
-from tests.web.exporter.scraping import SECONDS_MAX, ask
+from tests.waiting import SECONDS_MAX
+from tests.web.exporter.scraping import ask
 
 _GET = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 

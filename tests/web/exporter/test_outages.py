@@ -15,7 +15,8 @@ from rsmq_tui.protocol import Rsmq, RsmqReader
 from rsmq_tui.web.exporter.poller import Target, TargetPoller
 from tests.cancelled import TURNS, cancelled_at_each_turn
 from tests.monitor.timing import FakeClock, Gate
-from tests.web.exporter.scraping import NEVER_S, SECONDS_MAX, Answer, exporting, until
+from tests.waiting import SECONDS_MAX, until
+from tests.web.exporter.scraping import NEVER_S, Answer, exporting
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from rsmq_tui.web.exporter.server import MetricsServer
-from tests.web.exporter.scraping import NEVER_S, SECONDS_MAX, Exporter, exporting
+from tests.waiting import SECONDS_MAX
+from tests.web.exporter.scraping import NEVER_S, Exporter, exporting
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"

@@ -11,7 +11,8 @@ from rsmq_tui.monitor import RsmqPoller, Thresholds
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES
 from rsmq_tui.protocol import Rsmq, RsmqReader
 from tests.monitor.timing import FakeClock, Gate
-from tests.web.exporter.scraping import NEVER_S, exporting, until
+from tests.waiting import until
+from tests.web.exporter.scraping import NEVER_S, exporting
 
 
 def calls(client: redis.Redis) -> dict[str, int]:
