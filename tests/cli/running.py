@@ -17,6 +17,7 @@ import click
 from rsmq_tui.cli import commands, parsing
 from rsmq_tui.cli.main import main
 from rsmq_tui.listserver import ListServer
+from tests.killing import ROOT
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
 SECONDS_MAX = 100
@@ -33,8 +34,25 @@ def run(
     *arguments: str, module: str = "rsmq_tui", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m module` to its end."""
+    return _run("-m", module, *arguments, env=env)
+
+
+def python(code: str, *arguments: object, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, to its end."""
+    return _run("-c", code, *map(str, arguments), env=env, cwd=ROOT)
+
+
+def printed(code: str, *arguments: object, env: Mapping[str, str] | None = None) -> str:
+    """What code prints in a process of its own, which must end without an error or a warning."""
+    done = python(code, *arguments, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def _run(*arguments: str, env: Mapping[str, str] | None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
+        [sys.executable, *arguments],
+        cwd=cwd,
         env=environment(**(env or {})),
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from rsmq_tui.cli.commands import command
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.main import main
 from rsmq_tui.cli.servers import zones_of
-from tests.cli.running import environment, parsed, run
+from tests.cli.running import parsed, python, run
 
 
 @pytest.mark.parametrize(
@@ -214,13 +213,7 @@ def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwan
         "import sys; from rsmq_tui.cli.main import main; main(sys.argv[1:]); "
         f"sys.exit(sorted(set({unwanted!r}) & sys.modules.keys()) or 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**environment(), "REDIS_URL": "redis://127.0.0.1:1"},
-        capture_output=True,
-        timeout=100,
-        check=False,
-    )
+    done = python(script, *arguments, env={"REDIS_URL": "redis://127.0.0.1:1"})
     assert done.returncode == 0, done.stderr
 
 

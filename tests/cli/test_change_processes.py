@@ -15,7 +15,7 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import check_closed_pipe, environment, run
+from tests.cli.running import check_closed_pipe, python, run
 from tests.hostile.terminal import Terminal
 
 pytestmark = pytest.mark.slow
@@ -41,14 +41,7 @@ sys.exit(main(arguments))
 
 
 def _interrupted(state: Path, words: str, times: int, *arguments: str) -> Done:
-    return subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED, words, str(times), *arguments],
-        env=environment(HOME=str(state), XDG_STATE_HOME=str(state)),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    return python(_INTERRUPTED, words, times, *arguments, env={"HOME": str(state), "XDG_STATE_HOME": str(state)})
 
 
 @pytest.fixture
@@ -163,12 +156,7 @@ def test_progress_is_one_line_that_goes_away(command: Command, many: Rsmq, monke
 def test_what_was_interrupted_before_is_told(redis_url: str, many: Rsmq, state: Path, keys: Keys) -> None:
     env = {"HOME": str(state), "XDG_STATE_HOME": str(state)}
     script = _INTERRUPTED.replace("signal.SIGINT", "signal.SIGKILL")
-    subprocess.run(
-        [sys.executable, "-c", script, "Delete", "1", "-r", redis_url, "messages", "delete", "spare", "--all", "--yes"],
-        env=environment(**env),
-        timeout=100,
-        check=False,
-    )
+    python(script, "Delete", 1, "-r", redis_url, "messages", "delete", "spare", "--all", "--yes", env=env)
     done = run("-r", redis_url, "messages", "send", "orders", "x", env=env)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()

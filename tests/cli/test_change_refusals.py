@@ -1,7 +1,5 @@
 """What commands that change something refuse: one sentence, what to do next, exit status 2, and nothing was changed."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Address, Rsmq
 from tests.cli.conftest import Command, Done
-from tests.cli.running import run
+from tests.cli.running import python, run
 
 pytestmark = pytest.mark.slow
 
@@ -212,7 +210,7 @@ def test_version_loads_nothing_of_it() -> None:
     script = "import sys; from rsmq_tui.cli.main import main\nmain(['--version'])\n"
     unwanted = ("rsmq_tui.triage", "redis", "sqlite3", "click")
     script += f"assert not [name for name in sys.modules if name.startswith({unwanted!r})]"
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=100).returncode == 0
+    assert python(script).returncode == 0
     assert run("--version").returncode == 0
 
 

@@ -24,7 +24,7 @@ from redis import Redis
 from rsmq_tui.cli.commands.completion import script
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import environment
+from tests.cli.running import environment, printed
 
 pytestmark = pytest.mark.slow
 
@@ -235,11 +235,7 @@ def test_the_commands_are_listed_without_importing_them() -> None:
         "['rsmq_tui.cli.commands.completion'])"
     )
     values = {"_RSMQ_TUI_COMPLETE": "zsh_complete", "COMP_WORDS": "rsmq-tui ", "COMP_CWORD": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(**values), capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert {"messages", "audit", "help"} <= set(done.stdout.split())
+    assert {"messages", "audit", "help"} <= set(printed(code, env=values).split())
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -1,7 +1,5 @@
 """What the commands give the dashboard: a triage that is made late, read-only where it was asked for."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from rsmq_tui.cli.main import main
 from rsmq_tui.monitor.tracking.memory import Memory
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.tui.servers import WatchedServer
+from tests.cli.running import printed
 from tests.hostile.terminal import Terminal
 
 
@@ -167,10 +166,7 @@ def test_a_folder_that_cannot_be_recorded_into_is_one_sentence(
 
 
 def _printed(code: str, *arguments: str) -> set[str]:
-    printed = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=100
-    )
-    return set(printed.stdout.split())
+    return set(printed(code, *arguments).split())
 
 
 PAINTED = """

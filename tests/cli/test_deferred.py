@@ -1,7 +1,6 @@
 """Modules that are executed on first use."""
 
 import importlib
-import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from rsmq_tui.cli.program import defer
+from tests.cli.running import printed
 
 INIT = """
 import sys, time
@@ -105,4 +105,4 @@ assert redis.ResponseError is ResponseError and redis.asyncio.Connection is Conn
 assert redis.__version__ == importlib.metadata.version("redis")
 assert {*redis.__all__} <= {*vars(redis)} and {*redis.asyncio.__all__} <= {*vars(redis.asyncio)}
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
+    assert printed(code) == ""

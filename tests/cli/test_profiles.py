@@ -1,8 +1,6 @@
 """Profiles on the command line: which server a command finds, and the list of them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from rsmq_tui.profiles import Profile
 from rsmq_tui.profiles.config import example
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import environment, parsed
+from tests.cli.running import parsed, printed
 
 CONFIG = """
 default = "one"
@@ -274,7 +272,7 @@ def test_the_help_says_what_wins(anywhere: Command) -> None:
     assert "instead of -r and REDIS_URL" in printed
 
 
-def test_nobody_waits_for_a_reader_of_files_that_are_not_there(tmp_path: Path) -> None:
+def test_nobody_waits_for_a_reader_of_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = """
 import json, sys
 before = set(sys.modules)
@@ -284,13 +282,8 @@ options = Options(profile=(), config=None, redis_url=None, ns=None, lists=(), re
 profile_of(options)
 print(json.dumps(sorted(name for name in sys.modules if name not in before)))
 """
-    env = {name: value for name, value in environment().items() if name != "RSMQ_TUI_CONFIG"}
-    ended = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**env, "XDG_CONFIG_HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=100, check=True,
-    )  # fmt: skip
-    loaded = json.loads(ended.stdout)
+    monkeypatch.delenv("RSMQ_TUI_CONFIG")
+    loaded = json.loads(printed(code, env={"XDG_CONFIG_HOME": str(tmp_path)}))
 
     assert "rsmq_tui.cli.servers" in loaded
     assert not {"tomllib", "rsmq_tui.profiles.config"} & set(loaded)

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.changes import AuditedChange
 from tests.cli.conftest import Command
+from tests.cli.running import python
 from tests.history.analysis.made import Made, scripted
 from tests.history.analysis.queues import PROD, START_MS
 from tests.history.report.reading import parsed, section_of, text_of
@@ -140,7 +139,7 @@ def test_without_its_packages_a_report_says_how_to_get_them(analysis_folder: Pat
         "from rsmq_tui.cli.main import main\n"
         f"sys.exit(main(['report', '--analysis', {str(analysis_folder)!r}, '--out', {str(tmp_path / 'x.md')!r}]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    done = python(code)
     assert done.returncode == 2
     assert (
         done.stderr == "rsmq-tui: a report needs the packages of the extra `history`: pip install 'rsmq-tui[history]'\n"

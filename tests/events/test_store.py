@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,10 +15,8 @@ from rsmq_tui import sqlite_file
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.monitor import Verdict
-from tests.cli.running import SECONDS_MAX
+from tests.cli.running import printed
 from tests.events.made import NOON_MS, SERVER, event
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -322,12 +318,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 again = store.write([event(10 * number + 5)])
 print(json.dumps([written, told, again, len(store.last(100_000))]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    written, sent, again, there = json.loads(done.stdout)
+    written, sent, again, there = json.loads(printed(program, path))
     assert written > 10
     assert sent.startswith(f"the log of events {path} cannot be used: ")
     assert (again, there) == (1, written + 1)

@@ -1,14 +1,11 @@
 """A disk without room: one sentence, no broken file, and it goes on when there is room."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import SECONDS_MAX
+from tests.cli.running import printed
 from tests.history.made import left_over, rows_of
-from tests.killing import ROOT
 
 # Files may not become longer than this: the system cuts a write short there, and refuses the next, as a full disk does.
 LIMITED = """
@@ -16,11 +13,7 @@ import json, resource, sys
 from pathlib import Path
 from rsmq_tui.history.recorder import Recorder, RecordingSettings
 from tests.history.made import NOON_MS, polled, state
-
-def until(condition):
-    import time
-    while not condition():
-        time.sleep(0.002)
+from tests.waiting import wait_until
 
 out, limit = Path(sys.argv[1]), int(sys.argv[2])
 recorder = Recorder(out, RecordingSettings(), state=out)
@@ -32,12 +25,12 @@ def take(count):
     for _ in range(count):
         number += 1
         recorder.add(polled(*(state(f"q{n}", depth=number) for n in range(50)), at_ms=NOON_MS + number))
-        until(lambda: recorder.tally.polls + recorder.tally.lost == number)
+        wait_until(lambda: recorder.tally.polls + recorder.tally.lost == number)
 take(20)
 full = recorder.tally
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 take(3)
-until(lambda: not recorder.tally.is_failing)
+wait_until(lambda: not recorder.tally.is_failing)
 room = recorder.tally
 recorder.close()
 assert recorder.wait(100)
@@ -46,13 +39,8 @@ print(json.dumps([[t.polls, t.lost, t.problem, t.is_failing] for t in (full, roo
 
 
 def limited(out: Path, limit: int) -> list[list[Any]]:
-    done = subprocess.run(
-        # Bytecode that is cut short would break later imports.
-        [sys.executable, "-B", "-c", LIMITED, str(out), str(limit)],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    found: list[list[Any]] = json.loads(done.stdout)
+    # Bytecode that is cut short would break later imports.
+    found: list[list[Any]] = json.loads(printed(LIMITED, out, limit, env={"PYTHONDONTWRITEBYTECODE": "1"}))
     return found
 
 

@@ -1,11 +1,11 @@
 """What a recorder takes of memory for a moment is given back: its process stays as it was."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.running import printed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc, and glibc alone gives back all")
 
@@ -62,16 +62,7 @@ print(pyarrow.default_memory_pool().backend_name)
 
 def said(script: str, folder: Path, **given: str) -> str:
     """What a process prints that runs a script in a folder."""
-    found = subprocess.run(
-        [sys.executable, "-c", script, folder],
-        env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), **given},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout.strip()
+    return printed(script, folder, env={"XDG_STATE_HOME": str(folder / "state"), **given}).strip()
 
 
 def grown_kb(script: str, folder: Path) -> int:

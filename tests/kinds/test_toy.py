@@ -1,7 +1,5 @@
 """A kind of queue is one entry of the table: with it, a toy kind is polled, shown, read and changed."""
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
+from tests.cli.running import printed
 from tests.kinds.toy import TOY, ToyBackend, ToyPoller
 
 QUEUE, FAR_MS = "toys:wood", 9_999_999_999_999
@@ -134,6 +133,4 @@ try:
 except SourceError as error:
     print(error)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-
-    assert "option kind is one of rsmq, list, not toy" in told
+    assert "option kind is one of rsmq, list, not toy" in printed(program)

@@ -16,6 +16,7 @@ import pytest
 
 from rsmq_tui.monitor.tracking import memory
 from rsmq_tui.monitor.tracking.memory import Memory
+from tests.cli.running import printed
 from tests.killing import ROOT
 from tests.monitor.memories import MOMENT, began, run
 from tests.monitor.rows import START_MS, Flow, Scripted
@@ -83,16 +84,7 @@ for slot, limit in enumerate((resource.RLIM_INFINITY, 100_000, resource.RLIM_INF
 earlier = memory.load()
 print(json.dumps([told, earlier.last.at_ms, len(earlier.times_ms)]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    (room, full, again), at_ms, buckets = json.loads(done.stdout)
+    (room, full, again), at_ms, buckets = json.loads(printed(code, folder))
 
     assert (room, again, at_ms, buckets) == (None, None, 60_000, 3)
     assert full.startswith("the last hour cannot be kept in ")

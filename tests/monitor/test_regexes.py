@@ -1,8 +1,6 @@
 """Regexes of Python's, searched for in linear time: they find what Python finds, and say what cannot be found so."""
 
 import re
-import subprocess
-import sys
 import time
 import warnings
 
@@ -11,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.filters.matching import Regex, RegexError, compile_regex
+from tests.cli.running import python
 
 # In linear time these take some ms for a million letters; backtracking takes years for forty.
 RUNAWAYS = [
@@ -185,4 +184,4 @@ def test_what_python_takes_is_taken_or_told_apart() -> None:
 def test_the_engine_is_imported_when_a_regex_is_made() -> None:
     modules = "rsmq_tui.cli.main, rsmq_tui.tui.app, rsmq_tui.monitor.filters.matching"
     code = f"import sys, {modules}; sys.exit('re2' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=100).returncode == 0
+    assert python(code).returncode == 0

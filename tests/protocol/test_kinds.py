@@ -1,8 +1,5 @@
 """The table of kinds: references, and the parts of each layer."""
 
-import subprocess
-import sys
-
 import pytest
 
 from rsmq_tui.protocol.kinds import (
@@ -16,6 +13,7 @@ from rsmq_tui.protocol.kinds import (
     kind_of_batch,
     read_reference,
 )
+from tests.cli.running import printed
 
 
 @pytest.mark.parametrize(
@@ -61,6 +59,5 @@ def test_each_part_that_a_kind_names_is_there(kind: Kind) -> None:
 
 def test_the_table_imports_no_part() -> None:
     program = "import sys; import rsmq_tui.protocol.kinds; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-
+    loaded = printed(program).split()
     assert not {name for name in loaded if name.startswith(("rsmq_tui.monitor", "rsmq_tui.triage", "rsmq_tui.tui"))}

@@ -13,7 +13,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Address, Rsmq
-from tests.cli.running import SECONDS_MAX, environment, run
+from tests.cli.running import SECONDS_MAX, environment, printed, python, run
 from tests.hostile.terminal import Terminal
 
 pytestmark = pytest.mark.slow
@@ -75,9 +75,7 @@ def test_nothing_is_said_of_the_wait_if_a_program_reads_the_output(frozen: Embed
 def test_the_entry_point() -> None:
     # What pip installs next to the interpreter, where the project is installed.
     script = f"import sys; from {MODULE} import main; sys.argv[0] = 'rsmqctl'; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=SECONDS_MAX, check=False)
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"Usage: rsmqctl")
+    assert printed(script).startswith("Usage: rsmqctl")
 
 
 def test_a_body_from_a_pipe(redis_url: str, rsmq: Rsmq, queue: str) -> None:
@@ -170,11 +168,7 @@ def test_help_and_usage_errors_do_without_redis_and_nothing_loads_what_draws() -
     )
 
     def loads(unwanted: str, *arguments: str) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", code, unwanted, *arguments],
-            env=environment(REDIS_URL="redis://127.0.0.1:1"), capture_output=True, timeout=SECONDS_MAX, check=False,
-        )  # fmt: skip
-        return done.returncode
+        return python(code, unwanted, *arguments, env={"REDIS_URL": "redis://127.0.0.1:1"}).returncode
 
     # The package itself is deferred: it is there before it is executed.
     assert loads("redis.exceptions", "queue", "--help") == 0

@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,10 +12,9 @@ import pytest
 
 from rsmq_tui import sqlite_file
 from rsmq_tui.events.alerts.store import FILE_NAME, KEPT_MS, AlertStore, ReportedCondition, Topic
-from tests.cli.running import SECONDS_MAX
+from tests.cli.running import printed
 from tests.monitor.timing import FakeClock
 
-ROOT = Path(__file__).parents[3]
 NOW_MS = 1_795_000_000_000
 TOPIC = Topic("stalled", "stalled", "prod", "redis://shop:6379/0", "rsmq\udcff")
 
@@ -152,12 +149,7 @@ while store.problem is None:
     found = store.begin(TOPIC, {f"{number} {'x' * 1000}": NOW_MS}, NOW_MS)
 print(json.dumps([number, store.problem, len(found)]))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    number, problem, news = json.loads(done.stdout)
+    number, problem, news = json.loads(printed(program, tmp_path))
     assert number > 10
     assert problem.startswith(f"the file of sent alerts {tmp_path / FILE_NAME} cannot be used: ")
     assert news == 1

@@ -1,14 +1,13 @@
 """The two clients of list queues offer the same, and cost nothing to whoever does not ask for them."""
 
 import inspect
-import subprocess
-import sys
 
 import pytest
 
 from rsmq_tui.protocol import AsyncListQueue, ListQueue, RsmqError
 from rsmq_tui.protocol.lists.client import AsyncListQueue as Asynchronous
 from rsmq_tui.protocol.lists.client import ListQueue as Synchronous
+from tests.cli.running import printed
 from tests.protocol.either import Either
 from tests.protocol.lists.conftest import each_once
 from tests.protocol.test_exports import public_methods
@@ -31,8 +30,7 @@ def test_only_the_one_of_asyncio_has_coroutines(name: str) -> None:
 
 def test_they_are_loaded_when_they_are_asked_for() -> None:
     assert (ListQueue, AsyncListQueue) == (Synchronous, Asynchronous)
-    ran = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=100, check=True)
-    loaded = set(ran.stdout.split())
+    loaded = set(printed(LOADED).split())
     assert "rsmq_tui.protocol.rsmq.reader" in loaded
     assert not {"rsmq_tui.protocol.lists.client", "rsmq_tui.protocol.rsmq.client"} & loaded
 
