@@ -2,14 +2,19 @@
 
 import re
 
+import pytest
 import redis
 
+from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import make_id
+from rsmq_tui.tui.queue.screen import time_pieces
 from rsmq_tui.tui.widgets.charts import ChartPanel
 from tests.protocol.keyspace import plant
 from tests.tui.changing import Orders, on_queue
 from tests.tui.driving import until
 from tests.tui.reading import app_of, lines_of, table_of, text_of
+from tests.tui.scripted import START_MS, ScriptedSource
+from tests.tui.states import poll_of, queue_of
 
 WIDE = (210, 40)
 
@@ -43,3 +48,20 @@ async def test_times_are_in_the_overview_and_on_the_queue(orders: Orders, client
         )
         chart = pilot.app.screen.query_one("#flights", ChartPanel)
         await until(pilot, lambda: chart.size.width > 20, "the chart has its room")
+
+
+@pytest.mark.parametrize(
+    ("hidden", "sampled", "words"),
+    [
+        (12, 12, "wait 1 s, longest 2 s · work 3 s, longest 4 s · of 12 in flight"),
+        (20, 20, "wait 1 s, p95 2 s · work 3 s, p95 4 s · of 20 in flight"),
+        (500, 20, "wait 1 s, p95 2 s · work 3 s, p95 4 s · of 20 sampled in flight"),
+    ],
+)
+def test_the_facts_say_of_how_many_messages_they_are(
+    source: ScriptedSource, hidden: int, sampled: int, words: str
+) -> None:
+    times = FlightTimes(START_MS, sampled, 1_000, 2_000, 3_000, 4_000)
+    state = queue_of("q", hidden=hidden, times=times)
+    said = "".join(text for text, _ in time_pieces(state, poll_of(source, [state])))
+    assert words in said

@@ -33,7 +33,7 @@ class QueueCharts:
     def __init__(self, kind: Kind = RSMQ) -> None:
         self.depth = ChartPanel("Messages", ("series-first", "series-third"), id="depth")
         self.rates = ChartPanel("Messages a second", ("series-first", "series-second", "series-third"), id="rates")
-        self.flights = ChartPanel("Wait and work, p95", ("series-first", "series-third"), id="flights")
+        self.flights = ChartPanel("Wait and work, p95 or longest", ("series-first", "series-third"), id="flights")
         self.sparks = SparkPanel(*_spark_names(kind), id="sparks")
         self._kind = kind
 
@@ -80,7 +80,7 @@ def _above_zero(per_s: float | None, sign: int = 1) -> float | None:
 
 
 def flight_series(known: Iterable[FlightTimes]) -> tuple[Series, ...]:
-    """Return the series of waiting times and of work, p95 in seconds."""
+    """Return the series of waiting times and of work, the higher values in seconds."""
     times = list(known)
     return (
         Series("wait", [(each.at_ms, _in_seconds(each.wait_p95_ms)) for each in times]),

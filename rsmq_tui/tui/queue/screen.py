@@ -137,7 +137,8 @@ def time_pieces(state: QueueState | None, snapshot: Snapshot) -> list[Piece]:
         high = "p95" if times.is_percentile else "longest"
         words.append(f"wait {duration(times.wait_p50_ms)}, {high} {duration(times.wait_p95_ms)}")
         words.append(f"work {duration(times.work_p50_ms)}, {high} {duration(times.work_p95_ms)}")
-        words.append(f"of {times.sampled} in flight")
+        sampled = "sampled " if (state.hidden or 0) > times.sampled else ""
+        words.append(f"of {times.sampled} {sampled}in flight")
     if state.totalsent is not None and state.totalrecv is not None and kind_named(state.kind).counts_receives:
         for sums in snapshot.trend.sums(state.name, snapshot.at_ms, state.totalsent, state.totalrecv, state.created_ms):
             since = clock(snapshot.at_ms - sums.span_ms)[:5]
