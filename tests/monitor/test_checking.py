@@ -193,18 +193,18 @@ async def test_stalled_takes_two_checks(
     checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis
 ) -> None:
     for _ in range(5):
-        send_old(client, "orders", age_ms=500_000)
+        send_old(client, "orders", age_ms=3 * HOUR_MS)
     rsmq.receive_message("orders")
-    limit = CheckLimit(60_000, HOUR_MS)
+    limit = CheckLimit(60_000, 3 * HOUR_MS)
     first = await checked(stalled_ms=limit)
     assert words(first) == []
     assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
-    # As if the first check had been five minutes ago.
-    state = await _state_ago(reader, tmp_path, ms=300_000)
+    # As if the first check had been two hours ago: the seconds that this takes are not part of the text.
+    state = await _state_ago(reader, tmp_path, ms=2 * HOUR_MS)
     second = await checked(stalled_ms=limit)
     assert words(second) == [("warning", "stalled_ms", "orders")]
-    assert second.problems[0].text == "5 messages ready and none received for 5m 0s"
-    assert second.idle_ms["orders"] >= 300_000
+    assert second.problems[0].text == "5 messages ready and none received for 2h 0m"
+    assert second.idle_ms["orders"] >= 2 * HOUR_MS
     assert second.notes == []
     rsmq.receive_message("orders")
     assert words(await checked(stalled_ms=limit)) == []
@@ -257,15 +257,15 @@ async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_rece
     checked: Check, rsmq: Rsmq, reader: RsmqReader, tmp_path: Path, client: Redis
 ) -> None:
     client.hset("rsmq:orders:Q", "totalrecv", 7)
-    send_old(client, "orders", age_ms=HOUR_MS)
-    await _state_ago(reader, tmp_path, ms=600_000)
+    send_old(client, "orders", age_ms=4 * HOUR_MS)
+    await _state_ago(reader, tmp_path, ms=3 * HOUR_MS)
     client.zremrangebyrank("rsmq:orders", 0, -1)
-    send_old(client, "orders", age_ms=120_000)
+    send_old(client, "orders", age_ms=2 * HOUR_MS)
 
     found = await checked(stalled_ms=CheckLimit(60_000))
 
     assert words(found) == [("warning", "stalled_ms", "orders")]
-    assert found.problems[0].text == "1 message ready and none received for 2m 0s"
+    assert found.problems[0].text == "1 message ready and none received for 2h 0m"
 
 
 async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Check, rsmq: Rsmq, client: Redis) -> None:
@@ -278,13 +278,13 @@ async def test_one_look_proves_that_a_queue_was_never_received_from(checked: Che
 async def test_a_queue_without_receives_is_stalled_since_it_was_created_at_most(
     checked: Check, rsmq: Rsmq, client: Redis
 ) -> None:
-    send_old(client, "orders", age_ms=HOUR_MS)
+    send_old(client, "orders", age_ms=4 * HOUR_MS)
     seconds, _ = client.time()
     # The older message was moved to it.
-    client.hset("rsmq:orders:Q", "created", seconds - 120)
-    found = await checked(stalled_ms=CheckLimit(60_000, 600_000))
+    client.hset("rsmq:orders:Q", "created", seconds - 2 * HOUR_MS // 1000)
+    found = await checked(stalled_ms=CheckLimit(60_000, 3 * HOUR_MS))
     (stalled,) = [problem for problem in found.problems if problem.kind == "stalled_ms"]
-    assert (stalled.status, stalled.text) == (Status.WARNING, "1 message ready and none received for 2m 0s")
+    assert (stalled.status, stalled.text) == (Status.WARNING, "1 message ready and none received for 2h 0m")
 
 
 async def test_what_one_look_proves_is_not_forgotten_once_the_clock_runs(
