@@ -254,12 +254,10 @@ async def _open_item(pilot: Pilot[None], steps: int, body: str, items: int = 6) 
 # Of the items from the next to be taken on, then in processing: which one, the key, what is typed, what is told.
 OF_AN_ITEM: Sequence[tuple[int, str, str, dict[str, str], str, str]] = (
     (1, "job-4", "x", {}, "deleted 1,", "no longer in the queue"),
-    (4, "job-1", "x", {}, "deleted 1,", "no longer in the queue"),
     (4, "job-1", "0", {}, "requeued 1,", "ready · waiting for a consumer"),
     (4, "job-1", "plus", {"seconds": "7200"}, "extended 1,", "in flight · its lease ends in 1h 59m"),
     (4, "job-1", "K", {}, "acked 1,", "no longer in the queue"),
     (1, "job-4", "M", {"target": "rsmq:orders"}, "moved 1,", "no longer in the queue"),
-    (1, "job-4", "C", {"target": "rsmq:orders"}, "copied 1,", "ready · waiting for a consumer"),
 )
 
 

@@ -3,6 +3,7 @@
 import re
 import shlex
 from contextlib import aclosing
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,7 @@ async def _press_everything(pilot: Pilot[None], screen: type) -> None:
             await _to(pilot, screen)
 
 
-@pytest.mark.parametrize("rules", acl_lines())
-@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize(("screen", "rules"), list(zip(SCREENS, cycle(acl_lines()), strict=False)))
 async def test_a_user_who_may_only_read_sees_everything_and_changes_nothing(
     client: redis.Redis,
     redis_url: str,

@@ -248,13 +248,9 @@ async def test_what_a_search_found_leaves_room_for_whether_it_plays(tape: Tape, 
     ("typed", "moment"),
     [
         ("12:05", "12:05:00"),
-        ("12:05:07", "12:05:07"),
         ("+3m", "12:04:00"),
         ("end", "12:09:55"),
-        ("-30s", "12:00:30"),
         ("-10h", "12:00:00"),
-        (f"{DAY} 12:08", "12:08:00"),
-        (str(NOON_MS // 1000 + 120), "12:02:00"),
         # As the banner says it.
         (f"{DAY} 12:03:05 UTC", "12:03:05"),
     ],
