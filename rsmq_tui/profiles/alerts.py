@@ -24,6 +24,8 @@ DEPTH, OLDEST, RECEIVE_COUNT, EXPIRED_LEASES = "depth", "oldest", "receive count
 FULL_IN, MEMORY_FULL_IN = "full in", "memory full in"
 # The conditions that concern a server, not a queue.
 OF_SERVERS = (SERVER_GONE, SERVER_RESTARTED, MEMORY_FULL_IN)
+# The conditions of which one poll says nothing.
+OVER_TIME = (Verdict.LEAKING.value, Verdict.GROWING.value, FULL_IN, MEMORY_FULL_IN, SERVER_RESTARTED)
 # Channels that need no table of their own.
 BELL, TERMINAL = "bell", "terminal"
 SEQUENCES = ("osc9", "osc777", "osc99")

@@ -15,6 +15,7 @@ from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, printed, started
 from tests.hostile.payloads import plant_queue
+from tests.waiting import wait_until
 from tests.web.exporter.scraping import ask
 
 pytestmark = pytest.mark.slow
@@ -106,6 +107,19 @@ def test_only_the_queues_that_are_named(redis_url: str, client: Redis) -> None:
 
     assert answer.verdicts().keys() == {"orders", "mail-a", "mail-b", "[x]"}
     assert answer.value("rsmq_queues") == 5
+
+
+def test_it_says_which_queues_are_not_there(redis_url: str, client: Redis) -> None:
+    Rsmq(client).create_queue("orders")
+    named = ("--queue", "orders", "--queue", "order", "--queue", "mail-*")
+    with serving("-r", redis_url, "exporter", *named) as (process, url, _):
+        line = line_of(process.stderr)
+        Rsmq(client).create_queue("mail-a")
+        wait_until(lambda: ask(url).verdicts().keys() == {"orders", "mail-a"}, "it is exported")
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=SECONDS_MAX) == ("", "")
+
+    assert line == "rsmq-tui: there is no queue order or mail-* yet; once there is, it is exported\n"
 
 
 def test_a_port_that_is_taken_is_one_sentence(command: Command) -> None:

@@ -40,6 +40,17 @@ def test_once_tells_servers_that_are_gone(anywhere: Command, config: Path) -> No
     assert "does not answer" in printed["text"]
 
 
+def test_once_says_of_which_rules_one_poll_cannot_tell(anywhere: Command, config: Path) -> None:
+    rules = ("growing", "full in < 2h", "server restarted", "depth > 1000")
+    write(config, "\n".join(f"[[alerts]]\nwhen = '{when}'\nchannels = ['pager']" for when in rules))
+    with config.open("a") as file:
+        file.write('\n[channels.pager]\ncommand = ["true"]\n')
+
+    done = anywhere("--config", str(config), "watch", "--once")
+    words = "one poll cannot tell: growing, full in < 2h, server restarted; `rsmq-tui watch` without --once can"
+    assert (done.status, done.lines, done.err) == (0, [], f"rsmq-tui: {words}\n")
+
+
 def test_once_says_what_could_not_be_sent(anywhere: Command, config: Path) -> None:
     write(config, f'{_RULE}[channels.pager]\ncommand = ["sh", "-c", "echo no signal >&2; exit 1"]\n')
 

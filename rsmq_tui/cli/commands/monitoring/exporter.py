@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -13,6 +14,7 @@ from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
+from rsmq_tui.monitor.text import is_named, printable_name
 from rsmq_tui.profiles import Profile
 from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.web.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
@@ -106,8 +108,20 @@ async def _serve(options: Options) -> int:
             " on this machine only (--host 0.0.0.0 accepts connections from others)" if options.host == _HOST else ""
         )
         say(f"listening{only_here}: {server.url}/metrics")
-        await stop.wait()
+        async with asyncio.TaskGroup() as group:
+            telling = group.create_task(_tell_missing(pollers, options.queues))
+            await stop.wait()
+            telling.cancel()
     return 0
+
+
+async def _tell_missing(pollers: TargetPollers, wanted: Sequence[str]) -> None:
+    """Print which of the queues of --queue are not there, as the first polls find, if all of these succeed."""
+    readings = [reading.current for reading in await pollers.scrape()] if wanted else []
+    there = [queue.name for snapshot in readings if snapshot for queue in snapshot.queues]
+    missing = [each for each in wanted if not any(is_named(name, [each]) for name in there)]
+    if missing and all(readings):
+        say(f"there is no queue {' or '.join(map(printable_name, missing))} yet; once there is, it is exported")
 
 
 def _target_pollers(profiles: tuple[Profile, ...], *, max_age_s: float, patience_s: float) -> TargetPollers:

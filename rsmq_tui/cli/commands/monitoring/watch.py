@@ -27,7 +27,7 @@ from rsmq_tui.events.recorder import EventRecorder, deletions
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor.text import date_clock, plural, printable
-from rsmq_tui.profiles.alerts import BELL, TERMINAL, Alerts, Channel
+from rsmq_tui.profiles.alerts import BELL, OVER_TIME, TERMINAL, Alerts, Channel
 from rsmq_tui.profiles.values import meant
 
 _LOOK_S = 1.0
@@ -40,7 +40,10 @@ It records events, as a dashboard does. A rule or channel with a mistake is repo
 is retried for an hour. A restart does not repeat alerts that were sent before, and reports those that are over.
 
 --once polls each server once, sends everything that is wrong now, even if it was sent before, and exits: `for` and
-`repeat` do not apply. `rsmq-tui help alerts` describes rules and channels."""
+`repeat` do not apply. One poll cannot tell whether a queue is growing or leaking, when it or the memory will be full,
+or that a server was restarted, and finds a queue stalled only if it was never received from.
+
+`rsmq-tui help alerts` describes rules and channels."""
 _STATUSES = {
     0: "done, or ended by SIGTERM",
     1: "with --once or --test: a message could not be sent",
@@ -155,6 +158,8 @@ async def _once(
     mistakes = runner.problems
     for problem in mistakes.values():
         say(problem)
+    if over_time := [rule.when.text for rule in alerts.rules if rule.when.what in OVER_TIME]:
+        say(f"one poll cannot tell: {', '.join(over_time)}; `rsmq-tui watch` without --once can")
     line = ProgressLine()
     snapshots = await ask_all([place for _, place in places], lambda place: place.poll_once(line), line)
     polled = zip(places, snapshots, strict=True)
