@@ -56,7 +56,7 @@ async def test_groups_are_counted_and_the_largest_comes_first(source: ScriptedSo
 
 async def test_a_group_becomes_a_filter_on_top_of_what_was_typed(source: ScriptedSource) -> None:
     async with opened(source, size=(120, 30)) as pilot:
-        ids = await _open(pilot, source, BODIES, "slash", *"json.n", "enter", "b", "enter")
+        ids = await _open(pilot, source, BODIES, "slash", *"json.n", "enter", "b", "down", "enter")
         assert names_in(pilot) == ["order", "(no type)"]
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, QueueScreen)
@@ -119,8 +119,43 @@ async def test_hostile_labels_and_narrow_terminals_are_harmless(source: Scripted
 def test_fields_are_those_of_objects_in_the_order_of_how_many_have_them() -> None:
     bodies = [b'{"a": {"b": 1, "c": [2]}, "d": null}', b'{"a": {"b": ""}, "odd key": 1}', b"[1]", b"text", b"[" * 9999]
     bodies.append(b'{"1":{"2":{"3":{"4":{"5":6}}}}}')
-    found = fields_in(bodies).most_common()
+    found = [(field.path, field.bodies) for field in fields_in(bodies)]
     assert found == [(("a", "b"), 2), (("d",), 1), (("odd key",), 1)]
+
+
+def test_fields_that_tell_messages_apart_come_first() -> None:
+    bodies = [b'{"id": %d, "version": 1, "kind": "%s"}' % (n, [b"mail", b"sms"][n % 2]) for n in range(10)]
+    bodies.append(b'{"id": 10, "version": 1}')
+    assert [(field.path, field.bodies, field.groups) for field in fields_in(bodies)] == [
+        (("kind",), 10, 3), (("id",), 11, 11), (("version",), 11, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "by"), [(b'{"id": %d, "kind": "a"}', "json.kind"), (b"%d is no JSON", "shape"), (b'{"id": %d}', "json.id")]
+)
+async def test_what_suits_the_messages_is_suggested_at_once(source: ScriptedSource, body: bytes, by: str) -> None:
+    bodies = [body % number for number in range(9)]
+    bodies[0] = bodies[0].replace(b'"a"', b'"b"')
+    async with opened(source, size=(120, 30)) as pilot:
+        await _open(pilot, source, bodies, "b")
+        entry = pilot.app.screen.query_one("#by", Input)
+        assert entry.value == by
+        await press(pilot, "enter")
+        # What is counted stays.
+        assert (entry.value, len(names_in(pilot))) == (by, {"json.kind": 2, "shape": 1}.get(by, 9))
+
+
+async def test_what_was_typed_is_not_replaced_by_a_suggestion(source: ScriptedSource) -> None:
+    source.search_gate = asyncio.Semaphore(0)
+    async with opened(source, size=(120, 30)) as pilot:
+        await play_orders(pilot, source, [b'{"kind": "a"}'] * 2, "enter")
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(pilot.app.screen, GroupScreen), "it opens")
+        await pilot.press("s")
+        source.search_gate.release()
+        await settled(pilot)
+        assert pilot.app.screen.query_one("#by", Input).value == "s"
 
 
 @pytest.mark.parametrize("body", [

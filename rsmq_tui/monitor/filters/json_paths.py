@@ -6,11 +6,11 @@ No body makes these functions raise.
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import MICROSECONDS_FROM, SECONDS_BELOW
@@ -104,9 +104,17 @@ def value_at(document: Any, path: JsonPath) -> Any:
 _FIELD_LEVELS = 4
 
 
-def fields_in(bodies: Iterable[bytes]) -> Counter[JsonPath]:
-    """Count the paths of the texts, numbers and words in objects of these bodies, in the order of their appearance."""
-    found: Counter[JsonPath] = Counter()
+class Field(NamedTuple):
+    """A field of some bodies: in how many ``bodies`` it is, and into how many ``groups`` it divides them all."""
+
+    path: JsonPath
+    bodies: int
+    groups: int
+
+
+def fields_in(bodies: Sequence[bytes]) -> list[Field]:
+    """Return the texts, numbers and words in objects of these bodies; those by which they can be grouped come first."""
+    found: defaultdict[JsonPath, Counter[str]] = defaultdict(Counter)
     for body in bodies:
         level: list[tuple[JsonPath, Any]] = [((), load(body))]
         for _ in range(_FIELD_LEVELS):
@@ -116,8 +124,14 @@ def fields_in(bodies: Iterable[bytes]) -> Counter[JsonPath]:
                 if isinstance(value, dict)
                 for key, inner in value.items()
             ]
-            found.update(path for path, value in level if not isinstance(value, dict | list))
-    return found
+            for path, value in level:
+                if not isinstance(value, dict | list):
+                    found[path][value_text(value)] += 1
+    fields = [
+        Field(path, values.total(), len(values) + (values.total() < len(bodies))) for path, values in found.items()
+    ]
+    # Not those that are the same in all, nor those that are another one in most.
+    return sorted(fields, key=lambda field: (not 1 < field.groups <= len(bodies) / 2, -field.bodies))
 
 
 def value_text(value: Any) -> str:

@@ -29,7 +29,7 @@ from rsmq_tui.monitor import (
     reason,
 )
 from rsmq_tui.monitor.filters.json_paths import JsonPath, fields_in, path_text, quoted
-from rsmq_tui.monitor.filters.search import OTHER
+from rsmq_tui.monitor.filters.search import OTHER, SHAPE
 from rsmq_tui.monitor.poller import KnowsWaiters, LooksFirst
 from rsmq_tui.monitor.text import (
     UNKNOWN,
@@ -557,10 +557,11 @@ class GroupScreen(Dialog[str]):
                     bodies += [message.body for message in progress.messages[:_SAMPLE_MESSAGES] if message.body]
                     if bodies or progress.scanned >= _SAMPLE_SCANNED_MAX:
                         break
-        fields = fields_in(body for body in bodies if len(body) <= _SAMPLE_BYTES)
+        fields = fields_in([body for body in bodies if len(body) <= _SAMPLE_BYTES])
+        if bodies:
+            known = {f"json{path_text(field.path)}": field.bodies for field in fields[:_FIELDS_SHOWN]}
+            self._entry.suggest((*known, SHAPE), insert=self._groups is None)
         if fields:
-            known = {f"json{path_text(path)}": number for path, number in fields.most_common(_FIELDS_SHOWN)}
-            self._entry.suggest((*known, "shape"))
             counts = " · ".join(f"{printable(field, 40)} {number}" for field, number in known.items())
             self._words = (f" ↓ fields of {plural(len(bodies), 'message')}: {counts}", "muted")
             self._show()

@@ -180,9 +180,11 @@ class ChoiceInput(Input):
         self._chosen: str | None = value
         self._typed = ""
 
-    def suggest(self, choices: Sequence[str]) -> None:
-        """Set the suggestions."""
+    def suggest(self, choices: Sequence[str], *, insert: bool) -> None:
+        """Set the suggestions, and ``insert`` the first one unless something was typed."""
         self._choices = choices
+        if insert and self.value == self._chosen:
+            self._insert(choices[0])
 
     def on_input_changed(self) -> None:
         """Remember what was typed, for the suggestions."""
@@ -195,5 +197,8 @@ class ChoiceInput(Input):
         if not choices:
             return
         place = choices.index(self.value) + step if self.value in choices else 0 if step > 0 else -1
-        self._chosen = self.value = choices[place % len(choices)]
-        self.cursor_position = len(self.value)
+        self._insert(choices[place % len(choices)])
+
+    def _insert(self, choice: str) -> None:
+        self._chosen = self.value = choice
+        self.cursor_position = len(choice)
