@@ -100,7 +100,7 @@ def test_every_verdict_that_is_asked_for_is_one() -> None:
 
 class TestRules:
     def test_each_says_what_it_is_about(self) -> None:
-        assert len({rule["alert"] for rule in RULES}) == len(RULES) == 10
+        assert len({rule["alert"] for rule in RULES}) == len(RULES) == 11
         for rule in RULES:
             assert rule["labels"]["severity"] in ("warning", "critical")
             assert set(rule["annotations"]) == {"summary", "description"}
