@@ -173,6 +173,19 @@ def test_many_queues_are_summed_only(command: Command, client: Redis) -> None:
     assert len(first_line(command("check", "--queue", "q1*").text)[1]) > 3
 
 
+def test_the_worst_of_many_problems_come_first_and_the_others_are_counted(command: Command, client: Redis) -> None:
+    # No queue of these has a hash.
+    client.sadd("rsmq:QUEUES", *(f"q{number}" for number in range(53)))
+    Rsmq(client).create_queue("deep")
+    Rsmq(client).send_message("deep", "x")
+    done = command("check", "--max-depth", "0:")
+    _, *lines = done.text.splitlines()
+    assert [line.partition(":")[0] for line in lines[:50]] == ["CRITICAL"] * 50
+    assert lines[50] == "and 4 more problems; --json has all"
+    (shown,) = command("check", "--max-depth", "0:", "--json").lines
+    assert len(shown["servers"][0]["problems"]) == 54
+
+
 def test_names_that_are_not_ascii_keep_their_own_figures(command: Command, client: Redis) -> None:
     client.sadd("rsmq:QUEUES", "中国", "日本", "🔥", "\u1f52" + "5")
     labels = set(first_line(command("check").text)[1])

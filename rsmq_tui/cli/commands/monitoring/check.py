@@ -25,11 +25,12 @@ from rsmq_tui.protocol.kinds import kind_named
 _SCHEMA = 1
 # Monitoring systems keep a few KB of a plugin's output.
 _QUEUES_MAX = 50
+_PROBLEMS_MAX = 50
 _SPAN_MAX_MS = 100_000 * 86_400_000
 _EXIT_UNKNOWN = 3
 _NOTES = """\
 A plugin for Nagios, Icinga, Naemon, Zabbix, Sensu and others. It prints a summary line with performance data, then one
-line per problem.
+line per problem, of at most 50.
 
 A limit N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration is 90s, 10m, 1h30m, 2d.
 
@@ -199,8 +200,10 @@ def _print(status: Status, found: Sequence[tuple[str, Checked]], limits: Limits)
     if len(shown) <= _QUEUES_MAX:
         data += [part for name, checked, queue in shown for part in _measured(name, checked, queue, limits)]
     print_words(f"RSMQ {status.upper()} - {summary}{' | ' if data else ''}{' '.join(data)}")
-    for name, checked, problem in problems:
+    for name, checked, problem in problems[:_PROBLEMS_MAX]:
         print_words(f"{problem.status.upper()}: {_problem_words(name, checked, problem)}")
+    if len(problems) > _PROBLEMS_MAX:
+        print_words(f"and {plural(len(problems) - _PROBLEMS_MAX, 'more problem')}; --json has all")
     for name, checked in found:
         for note in checked.notes:
             print_words(_plain(f"{_at(name)}{note}"))
