@@ -30,6 +30,7 @@ from rsmq_tui.triage.scope import still_matching
 from rsmq_tui.triage.undo.part import ChangedMessage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
+from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
@@ -448,4 +449,7 @@ async def _settle(pilot: Pilot[None]) -> None:
         # An empty list would mean all workers, and the one that polls never ends.
         if busy := [worker for worker in pilot.app.workers if worker.group != "poll"]:
             await pilot.app.workers.wait_for_complete(busy)
+    # What it has found is shown at intervals.
+    if isinstance(pilot.app.screen, SearchScreen):
+        pilot.app.screen._tick()
     await pilot.pause()
