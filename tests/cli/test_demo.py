@@ -28,10 +28,11 @@ from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 from tests.cli.demo.processes import eventually, is_alive, is_gone
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, run, started
+from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, started
 from tests.hostile.terminal import Terminal
 from tests.tui.driving import until
 from tests.tui.reading import names_in, text_of
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -50,21 +51,21 @@ def test_prints_its_url_first_and_works() -> None:
         assert url.startswith("redis://127.0.0.1:")
 
         def is_at_work() -> bool:
-            queues = json.loads(run("-r", url, "snapshot").stdout)["queues"]
+            queues = json.loads(call("-r", url, "snapshot").stdout)["queues"]
             return len(queues) >= 5 and sum(queue["totalsent"] for queue in queues) > 0
 
         assert eventually(is_at_work)
 
 
 def test_ends_when_its_time_is_over_and_leaves_no_process() -> None:
-    with _demo("--seconds", "2") as (process, _, server_pid):
+    with _demo("--seconds", "0.5") as (process, _, server_pid):
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, out, err) == (0, "", "")
         assert is_gone(server_pid)
 
 
 def test_scenarios_are_listed_and_one_can_be_begun_with() -> None:
-    listed = run("demo", "--list").stdout.splitlines()
+    listed = call("demo", "--list").stdout.splitlines()
     assert [line.split()[0] for line in listed[1:]] == list(DEMO_SCENARIOS)
     with _demo("--scenario", "dead-letters") as (_, url, _pid), redis.Redis.from_url(url) as client:
         assert eventually(lambda: client.zcard("rsmq:orders-dlq") == 40)
@@ -79,7 +80,7 @@ def test_a_scenario_of_clients_begins_at_once_and_one_of_the_server_later() -> N
         assert is_alive(pid)
 
 
-@pytest.mark.parametrize("end", ["q", "\x03", signal.SIGTERM])
+@pytest.mark.parametrize("end", ["q", signal.SIGTERM])
 def test_however_it_ends_nothing_is_left_of_a_server_that_is_paused(end: str | signal.Signals, tmp_path: Path) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -140,7 +141,7 @@ def test_its_namespace_can_be_chosen() -> None:
         rsmq = Rsmq(client, ns="jobs")
 
         def names() -> list[str]:
-            found = json.loads(run("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
+            found = json.loads(call("-r", url, "--ns", "jobs", "snapshot").stdout)["queues"]
             return [queue["name"] for queue in found]
 
         # The queues are created after the URL is printed.
@@ -227,9 +228,15 @@ def test_without_a_server_program_it_runs_on_the_list_server(without_lua: bool) 
             lists = {"queue:webhooks-out", "queue:imports"} if without_lua else {item.queue for item in LIST_SCENARIOS}
             with redis.Redis.from_url(url) as client:
                 assert client.info("server")["server_name"] == "listserver"
-                while not lists <= {key.decode() for key in client.scan_iter("queue:*", _type="list")}:
+
+                def are_there() -> bool:
                     assert process.poll() is None
-            found = json.loads(run("-r", url, "--lists", "queue:*", "snapshot").stdout)["queues"]
+                    # A list whose items are all being processed does not exist.
+                    there = {key.decode() for key in client.scan_iter("queue:*", _type="list")}
+                    return lists <= {key.removesuffix(":processing") for key in there}
+
+                wait_until(are_there)
+            found = json.loads(call("-r", url, "--lists", "queue:*", "snapshot").stdout)["queues"]
             assert {queue["name"] for queue in found if queue["kind"] == "list"} == lists
             assert any(queue["kind"] == "rsmq" for queue in found) != without_lua
             process.send_signal(signal.SIGINT)
