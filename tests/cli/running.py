@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,10 +65,42 @@ def _run(*arguments: str, env: Mapping[str, str] | None, cwd: Path | None = None
 
 def call(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, without the third of a second of processor time that a process takes to start."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    return _called(_Printed(), _Printed(), arguments, env)
+
+
+def call_until(begun: str, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command that goes on in this process, and press Ctrl+C as soon as stderr has what this regex matches."""
+    return _called(_Printed(), _Printed(begun), arguments, env)
+
+
+def _called(
+    out: "_Printed", err: "_Printed", arguments: Sequence[str], env: Mapping[str, str] | None
+) -> subprocess.CompletedProcess[str]:
     with patch.dict(os.environ, environment(**(env or {})), clear=True), redirect_stdout(out), redirect_stderr(err):
         status = status_of(main, arguments)
-    return subprocess.CompletedProcess(arguments, status, *(each.buffer.getvalue().decode() for each in (out, err)))
+    return subprocess.CompletedProcess(arguments, status, out.text, err.text)
+
+
+class _Printed(io.TextIOWrapper):
+    """Keeps what is printed, and sends this process SIGINT when it first matches ``begun``."""
+
+    def __init__(self, begun: str | None = None) -> None:
+        self._bytes = io.BytesIO()
+        super().__init__(self._bytes, "utf-8", write_through=True)
+        self._begun = begun
+
+    @property
+    def text(self) -> str:
+        """What was printed so far."""
+        return self._bytes.getvalue().decode()
+
+    def write(self, text: str) -> int:
+        """Keep a text."""
+        written = super().write(text)
+        if self._begun is not None and re.search(self._begun, self.text, re.MULTILINE):
+            self._begun = None
+            os.kill(os.getpid(), signal.SIGINT)
+        return written
 
 
 @contextmanager

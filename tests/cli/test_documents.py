@@ -1,8 +1,8 @@
 """README and the pages: their commands are run as they are written, their code too, and nothing that they name is gone.
 
 A command runs in a folder with a history and an analysis, on a server with queues of both kinds, which is also what the
-profiles name: in a shell if it needs one, as a process if it goes on, and else in this process, the dashboard without
-a terminal. Only what installs something and what starts Spark is not run.
+profiles name: in a shell if it needs one, and else in this process, the dashboard without a terminal. Only what
+installs something and what starts Spark is not run.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import signal
 import sys
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, chdir
+from contextlib import ExitStack, chdir, contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -37,10 +37,10 @@ from rsmq_tui.protocol import ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.theme import read_theme
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, environment, line_of, parsed, started, status_of
+from tests.cli.running import SECONDS_MAX, call_until, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
-from tests.hostile.terminal import COLUMNS, LINES, Terminal
+from tests.hostile.terminal import COLUMNS, LINES
 from tests.tui.driving import until
 from tests.tui.reading import text_of
 
@@ -115,12 +115,9 @@ class Shell:
         elif words[0] == "rsmq-tui":
             called = parsed(*words[1 : words.index(">") if ">" in words else None]).words[1:]
             if "--plain" in words:
-                self._begin(command)
+                self._begin(words, command)
                 return
-            if called == ["demo"] and "--list" not in words:
-                self._watch(words[1:])
-                return
-            if not called or called[0] in ("history", "replay"):
+            if not called or called[0] in ("history", "replay") or (called == ["demo"] and "--list" not in words):
                 self._look(words)
                 return
             if called[0] == "pipeline":
@@ -132,7 +129,7 @@ class Shell:
                 or (called[0] == "watch" and not {"--once", "--test"} & set(words))
                 or (called[0] == "exporter" and ">" not in words)
             ):
-                self._begin(command)
+                self._begin(words, command)
                 return
         if wants_shell:
             with started("bash", "-c", command, cwd=self.folder, env=self._environment) as process:
@@ -146,9 +143,15 @@ class Shell:
 
     def _call(self, words: list[str]) -> tuple[int, str, str]:
         """Run a command of ours in this process; returns its exit status, and what it printed."""
-        with patch.dict(os.environ, self._environment, clear=True), chdir(self.folder):
+        with self._at_home():
             status = status_of(_OURS[words[0]], words[1:])
         return status, *self._captured.readouterr()
+
+    @contextmanager
+    def _at_home(self) -> Iterator[None]:
+        """Give this process the folder and the environment of the commands."""
+        with patch.dict(os.environ, self._environment, clear=True), chdir(self.folder):
+            yield
 
     def _look(self, words: list[str]) -> None:
         """Open the dashboard in this process, and leave it."""
@@ -166,28 +169,21 @@ class Shell:
             status, out, err = self._call(words)
         assert (status, out) == (0, ""), (words, err)
 
-    def _watch(self, words: list[str]) -> None:
-        """Open the dashboard in a terminal, and leave it."""
-        start = f"import os; os.chdir({str(self.folder)!r}); from rsmq_tui.cli.main import main; exit(main())"
-        with Terminal(
-            *words, settings=self._home, command=("-c", start), environment={"XDG_CONFIG_HOME": "", **self._ours}
-        ) as terminal:
-            terminal.wait_for("? help")
-            terminal.type("q")
-            assert terminal.wait_for_end() == 0, words
-
-    def _begin(self, command: str) -> None:
-        """Start what goes on until Ctrl+C, on any free port."""
-        if "--unixsocket" not in command:
-            command = re.sub(r" (exporter|listserver|serve)\b", r" \1 --port 0", command)
-        with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
-            line = line_of(process.stderr)
-            if line.startswith("Filling the demo"):
-                line = line_of(process.stderr)
-            begins = r"rsmq-tui: (recording|listening|following|watching|serving)"
-            assert re.match(begins, line), (command, line)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(SECONDS_MAX) == 130, command
+    def _begin(self, words: list[str], command: str) -> None:
+        """Start what goes on until Ctrl+C, on any free port: in a shell if its output goes to a file."""
+        begins = r"^rsmq-tui: (recording|listening|following|watching|serving)"
+        if ">" in words:
+            with started("bash", "-c", f"exec {command}", cwd=self.folder, env=self._environment) as process:
+                assert re.match(begins, line := line_of(process.stderr)), (command, line)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(SECONDS_MAX) == 130, command
+            return
+        for name in {"exporter", "listserver", "serve"} & ({*words} if "--unixsocket" not in words else set()):
+            at = words.index(name) + 1
+            words[at:at] = ["--port", "0"]
+        with self._at_home():
+            done = call_until(begins, *words[1:], env=self._ours)
+        assert done.returncode == 130, (command, done.stderr)
 
     def _generate(self, words: list[str], action: str) -> None:
         """Generate a short history in a folder of its own; a run would start Spark."""
