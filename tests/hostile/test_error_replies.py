@@ -68,6 +68,10 @@ HOSTILE = (
 )
 
 
+# Those below which keys are pressed too: what a search, a page or a copy makes of a refusal is the same for all others.
+PRESSED = {b"-MOVED 3999 127.0.0.1:6381", b"-NOPERM this user has no permissions to run the 'time' command", *HOSTILE}
+
+
 async def test_refusals(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url, size=(120, 30), timeout_s=1.0, interval_s=0.03) as pilot:
@@ -76,17 +80,19 @@ async def test_refusals(orders: Redis, proxy: Proxy) -> None:
             for refusal, words in (REFUSALS | dict.fromkeys(HOSTILE, "")).items():
                 proxy.answer(refusal + b"\r\n")
                 await until(pilot, "✗ stale", words, lambda: is_dimmed(pilot))
-                # A page that cannot be read leaves the tab where it was; what is searched for is called failed there.
-                await press(pilot, "l", "h", "y", "l", "l", "r")
-                # Each y says in a corner why it failed; a pile of those would soon lie over the status line.
-                pilot.app.clear_notifications()
+                if refusal in PRESSED:
+                    # A page that cannot be read leaves the tab where it was; a search is called failed there.
+                    await press(pilot, "l", "h", "y", "l", "l", "r")
+                    # Each y says in a corner why it failed; a pile of those would soon lie over the status line.
+                    pilot.app.clear_notifications()
                 proxy.forward()
                 await until(pilot, "● live", lambda: is_fresh(pilot))
-                await choose_tab(pilot)
-                await until(pilot, "● live", '{"order": 1}', lambda: is_fresh(pilot))
+                if refusal in PRESSED:
+                    await choose_tab(pilot)
+                    await until(pilot, "● live", '{"order": 1}', lambda: is_fresh(pilot))
 
 
-@pytest.mark.parametrize("refusal", [*list(REFUSALS)[:3], *HOSTILE[:3]], ids=lambda refusal: repr(refusal[1:12]))
+@pytest.mark.parametrize("refusal", [*list(REFUSALS)[:2], *HOSTILE[:1]], ids=lambda refusal: repr(refusal[1:12]))
 async def test_a_refusal_from_the_start(orders: Redis, proxy: Proxy, refusal: bytes) -> None:
     proxy.answer(refusal + b"\r\n")
     with untouched(orders):
@@ -114,7 +120,7 @@ async def test_something_that_is_no_server(orders: Redis, proxy: Proxy) -> None:
         async with dashboard(proxy.url, timeout_s=0.3) as pilot:
             await until(pilot, "● live")
             for nonsense in NONSENSE.values():
-                await stale_for_a_while(pilot, proxy, nonsense, "n", "escape")
+                await stale_for_a_while(pilot, proxy, nonsense)
                 await until(pilot, "● live", "orders")
 
 
@@ -124,7 +130,7 @@ async def test_a_server_that_turns_into_something_else_below_a_queue(orders: Red
             await until(pilot, "● live")
             await open_queue(pilot, "orders")
             for name in ("a status", "words for numbers", "a list of nothing", "an HTTP server", "not UTF-8"):
-                await stale_for_a_while(pilot, proxy, NONSENSE[name], "l", "h", "y", "enter")
+                await stale_for_a_while(pilot, proxy, NONSENSE[name], "l", "h", "y", "n", "escape", "enter")
                 await until(pilot, "● live")
                 while len(pilot.app.screen_stack) > 2:
                     await press(pilot, "escape")

@@ -10,6 +10,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy
+from tests.hostile.using import choose_tab
 from tests.hostile.watching import (
     Dashboard,
     dashboard,
@@ -68,24 +69,25 @@ async def test_a_restart(redis_url: str) -> None:
                 await live(pilot)
 
 
-@pytest.mark.parametrize("screen", ["overview", "queue", "message"])
-async def test_the_server_goes_away_and_comes_back(orders: Redis, proxy: Proxy, screen: str) -> None:
+async def test_the_server_goes_away_and_comes_back(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url) as pilot:
             await live(pilot)
-            if screen != "overview":
-                await open_queue(pilot, "orders")
-            if screen == "message":
-                await open_message(pilot)
-            proxy.refuse()
-            await stale(pilot, "connection refused", "reconnecting")
-            await press(pilot, "l", "y", "t", "?", "escape")
+            for screen in ("overview", "queue", "message"):
+                if screen == "queue":
+                    await open_queue(pilot, "orders")
+                if screen == "message":
+                    await choose_tab(pilot)
+                    await open_message(pilot)
+                proxy.refuse()
+                await stale(pilot, "connection refused", "reconnecting")
+                await press(pilot, "l", "y", "t", "?", "escape")
 
-            proxy.listen()
-            await until(pilot, "● live", "orders", lambda: is_fresh(pilot))
-            if screen == "queue":
-                await until(pilot, '{"order": 2}')
-            await polls(pilot)
+                proxy.listen()
+                await until(pilot, "● live", "orders", lambda: is_fresh(pilot))
+                if screen == "queue":
+                    await until(pilot, '{"order": 2}')
+                await polls(pilot)
 
 
 async def test_a_server_that_never_was(client: Redis, proxy: Proxy) -> None:
@@ -106,23 +108,23 @@ async def test_a_server_that_never_was(client: Redis, proxy: Proxy) -> None:
         await live(pilot)
 
 
-@pytest.mark.parametrize("screen", ["overview", "queue"])
-async def test_a_server_that_hangs(orders: Redis, proxy: Proxy, screen: str) -> None:
+async def test_a_server_that_hangs(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url, timeout_s=0.3) as pilot:
             await live(pilot)
-            if screen == "queue":
-                await open_queue(pilot, "orders")
-            proxy.swallow()
-            text = await stale(pilot, "the server does not answer")
-            # It hangs for longer than one time-out; keys work all the while.
-            failure = dashboard_app(pilot).dashboard.snapshot
-            await until(pilot, lambda: dashboard_app(pilot).dashboard.snapshot is not failure)
-            assert "orders" in text
-            await press(pilot, "?", "escape", "t", "r")
+            for screen in ("overview", "queue"):
+                if screen == "queue":
+                    await open_queue(pilot, "orders")
+                proxy.swallow()
+                text = await stale(pilot, "the server does not answer")
+                # It hangs for longer than one time-out; keys work all the while.
+                failure = dashboard_app(pilot).dashboard.snapshot
+                await until(pilot, lambda: dashboard_app(pilot).dashboard.snapshot is not failure)  # noqa: B023
+                assert "orders" in text
+                await press(pilot, "?", "escape", "t", "r")
 
-            proxy.forward()
-            await live(pilot)
+                proxy.forward()
+                await live(pilot)
 
 
 async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -> None:
@@ -138,16 +140,16 @@ async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -
         await live(pilot)
 
 
-@pytest.mark.parametrize("after", [0, 1, 200])
-async def test_connections_that_break_in_the_middle_of_a_reply(orders: Redis, proxy: Proxy, after: int) -> None:
+async def test_connections_that_break_in_the_middle_of_a_reply(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url) as pilot:
             await live(pilot)
             await open_queue(pilot, "orders")
-            proxy.change(lambda data: (data[:after], True))
-            await stale(pilot, "the server closed the connection")
-            proxy.forward()
-            await live(pilot)
+            for after in (0, 1, 200):
+                proxy.change(lambda data, after=after: (data[:after], True))
+                await stale(pilot, "the server closed the connection")
+                proxy.forward()
+                await live(pilot)
 
 
 async def test_a_reply_of_which_half_is_missing(orders: Redis, proxy: Proxy) -> None:
