@@ -195,19 +195,19 @@ async def test_stalled_takes_two_checks(
     for _ in range(5):
         send_old(client, "orders", age_ms=3 * HOUR_MS)
     rsmq.receive_message("orders")
-    limit = CheckLimit(60_000, 3 * HOUR_MS)
-    first = await checked(stalled_ms=limit)
+    limit, thresholds = CheckLimit(60_000, 3 * HOUR_MS), Thresholds(aged_ms=9 * HOUR_MS)
+    first = await checked(stalled_ms=limit, thresholds=thresholds)
     assert words(first) == []
-    assert first.notes == ["--stalled: this is the first check, with nothing to compare to yet"]
+    assert first.notes[1:] == ["--stalled: this is the first check, with nothing to compare to yet"]
     # As if the first check had been two hours ago: the seconds that this takes are not part of the text.
     state = await _state_ago(reader, tmp_path, ms=2 * HOUR_MS)
-    second = await checked(stalled_ms=limit)
+    second = await checked(stalled_ms=limit, thresholds=thresholds)
     assert words(second) == [("warning", "stalled_ms", "orders")]
     assert second.problems[0].text == "5 messages ready and none received for 2h 0m"
     assert second.idle_ms["orders"] >= 2 * HOUR_MS
-    assert second.notes == []
+    assert second.notes == first.notes[:1] == ["thresholds that differ from the defaults: aged 9 h"]
     rsmq.receive_message("orders")
-    assert words(await checked(stalled_ms=limit)) == []
+    assert words(await checked(stalled_ms=limit, thresholds=thresholds)) == []
     assert state.path.exists()
 
 
@@ -262,7 +262,7 @@ async def test_a_message_that_came_first_meanwhile_bounds_how_long_none_was_rece
     client.zremrangebyrank("rsmq:orders", 0, -1)
     send_old(client, "orders", age_ms=2 * HOUR_MS)
 
-    found = await checked(stalled_ms=CheckLimit(60_000))
+    found = await checked(stalled_ms=CheckLimit(60_000), thresholds=Thresholds(aged_ms=9 * HOUR_MS))
 
     assert words(found) == [("warning", "stalled_ms", "orders")]
     assert found.problems[0].text == "1 message ready and none received for 2h 0m"
