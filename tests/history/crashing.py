@@ -25,7 +25,7 @@ def at_ms(number: int) -> int:
 
 
 class Crasher:
-    """Records, recovers or compacts, in processes that are killed after some steps; 0 lets them end."""
+    """Records, recovers or compacts, in processes that are killed after some steps."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
@@ -47,18 +47,35 @@ def _work(job: dict[str, Any]) -> None:
     write, known = os.write, os.open(folder / "told", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
     _arm(job["kill_at"])
     if job["what"] == "compact":
-        store = FolderStore(folder / "history")
-        list(compact(store, store.days(SAMPLES), folder / "history" / "_segments"))
-        return
-    clocked = ClockedWriter(folder / "history", folder, seal_every_s=3, keep_ms=DAY_MS)
-    clocked.writer.tend()
-    if job["what"] == "record":
+        compact_whole(folder)
+    elif job["what"] == "recover":
+        recover(folder)
+    else:
+        clocked = _writer(folder)
+        clocked.writer.tend()
         for number in range(POLLS):
             clocked.poll(at_ms(number))
             write(known, b".")
             clocked.now_s += 1
             clocked.writer.tend()
+        clocked.writer.close()
+
+
+def _writer(folder: Path) -> ClockedWriter:
+    return ClockedWriter(folder / "history", folder, seal_every_s=3, keep_ms=DAY_MS)
+
+
+def recover(folder: Path) -> None:
+    """Do what a recorder does that starts, and ends at once."""
+    clocked = _writer(folder)
+    clocked.writer.tend()
     clocked.writer.close()
+
+
+def compact_whole(folder: Path) -> None:
+    """Compact all days of the history."""
+    store = FolderStore(folder / "history")
+    list(compact(store, store.days(SAMPLES), folder / "history" / "_segments"))
 
 
 def _arm(kill_at: int) -> None:

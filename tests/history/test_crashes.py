@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rsmq_tui.history.reading import History
-from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms
+from tests.history.crashing import OLD_POLLS, POLLS, Crasher, at_ms, compact_whole, recover
 from tests.history.made import left_over, read_by, rows_of, sealed_one_by_one
 from tests.killing import forking_from
 
@@ -58,7 +58,7 @@ def test_a_recorder_that_is_killed_loses_one_poll_at_most(crasher: Crasher) -> N
         begin(crasher)
         killed = crasher.run("record", kill_at)
         seen(crasher)
-        assert not crasher.run("recover", 0)
+        recover(crasher.folder)
         check_all_is_there(crasher)
         if not killed:
             assert kill_at > 60
@@ -67,14 +67,17 @@ def test_a_recorder_that_is_killed_loses_one_poll_at_most(crasher: Crasher) -> N
 
 
 def test_a_recovery_that_is_killed_is_finished_by_another(crasher: Crasher) -> None:
+    begin(crasher)
+    # In the middle of sealing, with another segment open.
+    assert crasher.run("record", 45)
+    left = crasher.folder.rename(crasher.folder.with_name("left"))
     for kill_at in count(1):
-        begin(crasher)
-        # In the middle of sealing, with another segment open.
-        assert crasher.run("record", 45)
+        shutil.rmtree(crasher.folder, ignore_errors=True)
+        shutil.copytree(left, crasher.folder)
         before = crasher.polls_on_disk
         killed = crasher.run("recover", kill_at)
         seen(crasher)
-        assert not crasher.run("recover", 0)
+        recover(crasher.folder)
         check_all_is_there(crasher)
         assert before >= OLD_POLLS
         if not killed:
@@ -91,7 +94,7 @@ def test_a_compaction_that_is_killed_leaves_every_row_once(crasher: Crasher) -> 
         shutil.copytree(made, history)
         killed = crasher.run("compact", kill_at)
         assert read_by(History(history)) == expected
-        crasher.run("compact", 0)
+        compact_whole(crasher.folder)
         assert read_by(History(history)) == expected
         assert len(list(history.rglob("*.parquet"))) == 2
         assert left_over(history) == ["compaction"]

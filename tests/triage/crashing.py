@@ -30,13 +30,9 @@ CHANGES: dict[str, Callable[[Path], actions.Action]] = {
     "hide": lambda folder: actions.Hide(queue="a", seconds=100),
     "move": lambda folder: actions.Move(queue="a", target="b"),
     "move to a queue that is made": lambda folder: actions.Move(queue="a", target="new", create=True),
-    "copy": lambda folder: actions.Copy(queue="a", target="b"),
-    "redrive": lambda folder: actions.Redrive(queue="a", target="b"),
     "send": lambda folder: actions.Send(queue="b", bodies=(b"1", b"2", b"3", b"4", b"5")),
     "import": lambda folder: actions.Import(queue="a", path=folder / "export.jsonl"),
     "delete the queue": lambda folder: actions.DeleteQueue(queue="a"),
-    "create": lambda folder: actions.CreateQueue(queue="new"),
-    "set": lambda folder: actions.SetAttributes(queue="a", vt=5),
     "fix": lambda folder: actions.Fix(queue="a", findings=tuple(Finding(kind, "a") for kind in _MENDED)),
 }
 # The same of list queues.

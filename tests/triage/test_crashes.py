@@ -73,7 +73,7 @@ def messages(kept: dict[bytes, Any]) -> list[tuple[bytes | None, bytes | None, b
 
 
 @pytest.mark.parametrize(
-    "what", ["delete", "hide", "move", "move to a queue that is made", "send", "import", "delete the queue", "fix"]
+    "what", ["delete", "hide", "move to a queue that is made", "import", "delete the queue", "fix"]
 )
 async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, what: str) -> None:
     for kill_at in scene.steps():
@@ -83,8 +83,8 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
         if changes and changes[0].can_be_undone:
             assert scene.kept() != scene.before
             assert changes[0].state in (State.DONE, State.INTERRUPTED)
-            if what in ("delete", "move", "send", "copy", "redrive"):
-                assert changes[0].done == _changed(scene, what)
+            if what == "delete":
+                assert changes[0].done == _deleted(scene)
             await scene.undone()
         else:
             assert scene.killed
@@ -92,23 +92,13 @@ async def test_a_change_that_is_killed_is_known_and_can_be_undone(scene: Scene, 
         scene.check_all_is_reported()
 
 
-def _changed(scene: Scene, what: str) -> int:
-    """How many messages of the scene are changed on the server."""
-    if what in ("delete", "move", "redrive"):
-        return MESSAGES - scene.client.zcard("rsmq:a")
-    return scene.client.zcard("rsmq:b") - 1
+def _deleted(scene: Scene) -> int:
+    """How many messages of the scene are deleted on the server."""
+    return MESSAGES - scene.client.zcard("rsmq:a")
 
 
 @pytest.mark.parametrize(
-    ("what", "taken"),
-    [
-        ("delete", False),
-        ("delete", True),
-        ("move", False),
-        ("move", True),
-        ("send", False),
-        ("delete the queue", False),
-    ],
+    ("what", "taken"), [("delete", True), ("move", True), ("send", False), ("delete the queue", False)]
 )
 async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what: str, taken: bool) -> None:
     for kill_at in scene.steps():
@@ -128,7 +118,7 @@ async def test_an_undo_that_is_killed_is_finished_by_another(scene: Scene, what:
         scene.check_all_is_reported()
 
 
-@pytest.mark.parametrize("what", ["delete", "move", "hide"])
+@pytest.mark.parametrize("what", ["move", "hide"])
 async def test_an_undo_of_a_part_that_is_killed_is_finished_by_another(scene: Scene, what: str) -> None:
     for kill_at in scene.steps():
         ids = sorted(id.decode("utf-8", "surrogateescape") for id, _ in scene.before[b"rsmq:a"])
@@ -172,7 +162,7 @@ async def test_a_recovery_that_is_killed_is_finished_by_another(scene: Scene) ->
 
         (change,) = scene.changes()
         assert change.state is State.INTERRUPTED
-        assert change.done == _changed(scene, "delete")
+        assert change.done == _deleted(scene)
         if change.can_be_undone:
             await scene.undone()
         assert scene.kept() == scene.before
@@ -185,7 +175,7 @@ async def test_two_recoveries_at_once_find_the_same(scene: Scene) -> None:
         await asyncio.gather(*(service.recover() for service in services))
         scene.check_all_is_reported()
         (change,) = scene.changes()
-        assert change.done == _changed(scene, "delete")
+        assert change.done == _deleted(scene)
         if change.can_be_undone:
             await scene.undone()
         assert scene.kept() == scene.before
@@ -230,7 +220,7 @@ async def test_nothing_that_was_consumed_after_the_kill_comes_back(scene: Scene,
 
 async def test_nothing_that_a_busy_consumer_took_comes_back(scene: Scene) -> None:
     """A consumer takes messages all the time, before the kill and after it, and writes down what it took."""
-    for kill_at in range(2, 30, 3):
+    for kill_at in range(2, 30, 6):
         scene.queues.send_messages("a", [f"more {number}" for number in range(60)])
         all_of_them = {id for id, _ in scene.client.zrange("rsmq:a", 0, -1, withscores=True)}
         consumed: set[bytes] = set()
