@@ -192,7 +192,7 @@ class SqliteFile:
         if application == self.application_id and version > self.version:
             raise self.error_type(f"{self.path} was written by a newer rsmq-tui: upgrade this one")
         if application == self.application_id:
-            is_ours = bool(version)
+            is_ours = version == self.version or version in self.migrations
         else:
             # Before version 4, a journal had a version but no application id.
             is_ours = not application and (version in self.migrations or not (version or kinds))
