@@ -42,16 +42,23 @@ def ids(client: Redis, queues: Rsmq) -> list[str]:
 def later(client: Redis, ids: list[str]) -> None:
     """The same, but an hour from now."""
     seconds, _ = client.time()
-    for id, score in client.zrange("rsmq:a", 0, -1, withscores=True):
-        client.zadd("rsmq:a", {id: score - AT_MS + (seconds + 3600) * 1000})
+    scores = client.zrange("rsmq:a", 0, -1, withscores=True)
+    client.zadd("rsmq:a", {id: score - AT_MS + (seconds + 3600) * 1000 for id, score in scores})
 
 
 def even(client: Redis, ids: Sequence[str]) -> list[str]:
-    return [id for id in ids if b'"even": true' in (client.hget("rsmq:a:Q", id) or b"")]
+    bodies = client.hmget("rsmq:a:Q", ids)
+    return [id for id, body in zip(ids, bodies, strict=True) if b'"even": true' in (body or b"")]
 
 
-@pytest.mark.parametrize("name", ACTIONS)
-@pytest.mark.parametrize("text", ["", "json.even=true", "rc<1 json.even=true"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *((name, "") for name in ACTIONS),
+        *((name, "json.even=true") for name in ("delete", "hide", "release")),
+        *((name, "rc<1 json.even=true") for name in ("move", "release")),
+    ],
+)
 async def test_each_action_is_for_those_due_first(
     triage: ChangeService, client: Redis, ids: list[str], later: None, name: str, text: str
 ) -> None:

@@ -94,7 +94,7 @@ def laid(request: pytest.FixtureRequest, client: Redis, queues: Rsmq) -> list[La
     return sorted(found, key=lambda each: each.due_ms)
 
 
-@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize(("laid", "name"), [*((65_536, name) for name in ACTIONS), (-1, "delete")], indirect=["laid"])
 async def test_what_is_chosen_is_what_the_model_chooses(triage: ChangeService, laid: list[Laid], name: str) -> None:
     # What compare-and-set compares.
     rcs = {each.id: b"%d" % each.rc if each.rc else None for each in laid}

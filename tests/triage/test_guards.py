@@ -175,8 +175,7 @@ async def test_an_age_is_compared_when_the_change_is_made(
     assert client.zscore("rsmq:a-dlq", old) is not None
 
 
-@pytest.mark.parametrize("vt_s", [0, 1])
-@pytest.mark.parametrize("name", ["delete", "move", "hide", "redrive"])
+@pytest.mark.parametrize(("name", "vt_s"), [("delete", 0), ("move", 1), ("hide", 0), ("redrive", 1)])
 async def test_a_hot_queue_is_emptied_and_every_receive_is_kept(
     triage: ChangeService, client: Redis, queues: Rsmq, redis_url: str, ids: list[str], name: str, vt_s: int
 ) -> None:

@@ -72,7 +72,15 @@ def before(client: Redis, names: ListNames) -> dict[bytes, Any]:
     return everything(client)
 
 
-@pytest.mark.parametrize("what", ACTIONS)
+# What depends on the end that consumers take from.
+_OF_AN_END = ("pop", "trim to the newest", "requeue", "requeue to the back", "send to the front", "move")
+
+
+@pytest.mark.parametrize(
+    ("names", "what"),
+    [*(("right", what) for what in ACTIONS), *(("left", what) for what in _OF_AN_END)],
+    indirect=["names"],
+)
 async def test_there_and_back_and_there_and_back(
     lists: ChangeService, client: Redis, before: dict[bytes, Any], tmp_path: Path, what: str
 ) -> None:

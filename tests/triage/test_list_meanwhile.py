@@ -175,12 +175,17 @@ async def test_what_is_copied_or_exported_while_consumers_take_is_not_doubled(
     await lists.aclose()
 
 
-@pytest.mark.parametrize("what", ["search", "export"])
 @pytest.mark.parametrize(
-    ("works", "take_from"),
-    [("pops", "right"), ("pops", "left"), ("leases", "right"), ("leases and returns", "left")],
+    ("what", "works", "take_from", "alike"),
+    [
+        ("search", "pops", "right", True),
+        ("search", "leases", "right", False),
+        ("search", "leases and returns", "left", True),
+        ("export", "pops", "left", False),
+        ("export", "leases", "right", True),
+        ("export", "leases and returns", "left", False),
+    ],
 )
-@pytest.mark.parametrize("alike", [False, True])
 async def test_what_stays_is_found_once_while_others_take_and_send(
     client: Redis,
     redis_url: str,

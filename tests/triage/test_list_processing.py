@@ -113,7 +113,15 @@ async def test_a_limit_means_the_oldest(lists: ChangeService, client: Redis) -> 
 
 
 @pytest.mark.parametrize(
-    "action", [Move(queue=A, target=B), Requeue(queue=A), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str
+    ("end", "action"),
+    [
+        ("right", Move(queue=A, target=B)),
+        ("left", Move(queue=A, target=B)),
+        ("right", Requeue(queue=A)),
+        ("left", Requeue(queue=A, to_back=True)),
+        ("right", Ack(queue=A)),
+    ],
+    indirect=["end"],
 )
 async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
     lists: ChangeService, client: Redis, end: str, action: Action
@@ -130,7 +138,11 @@ async def test_what_goes_in_many_parts_goes_whole_and_comes_back(
     assert [sorted(found) for found in state(client)] == [sorted(found) for found in before]
 
 
-@pytest.mark.parametrize("action", [Move(queue=A, target=B), Requeue(queue=A, to_back=True), Ack(queue=A)], ids=str)
+@pytest.mark.parametrize(
+    ("end", "action"),
+    [("right", Move(queue=A, target=B)), ("left", Requeue(queue=A, to_back=True)), ("right", Ack(queue=A))],
+    indirect=["end"],
+)
 async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
     lists: ChangeService, client: Redis, action: Action, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +163,7 @@ async def test_those_whose_bytes_are_read_again_are_found_when_others_have_gone(
     assert not client.exists(WORKING, LEASES)
 
 
-@pytest.mark.parametrize("action", [Requeue(queue=A), Ack(queue=A)])
+@pytest.mark.parametrize(("end", "action"), [("right", Requeue(queue=A)), ("left", Ack(queue=A))], indirect=["end"])
 async def test_a_limit_holds_beyond_the_first_part_of_what_is_in_processing(
     lists: ChangeService, client: Redis, action: Action
 ) -> None:

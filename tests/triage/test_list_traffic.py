@@ -25,10 +25,10 @@ from tests.triage.list_doing import NAMES, A, B, lay, list_changes, read
 
 pytestmark = pytest.mark.slow
 
-ITEMS = 8_000
+ITEMS = 4_000
 RATE_HZ = 1_000
 # Whoever carries out a change waits until so many were taken and pushed since its preview.
-TURNOVER = 300
+TURNOVER = 150
 WAIT_S = 60
 
 
@@ -102,24 +102,21 @@ class Traffic:
 
 def items(number: int) -> list[bytes]:
     # One in three matches the filter, and of these some are of equal bytes; none of the newest equal the first.
-    return [b"odd %d" % (n % 1600) if n % 3 == 0 else b"item %d" % n for n in range(number)]
+    return [b"odd %d" % (n % 800) if n % 3 == 0 else b"item %d" % n for n in range(number)]
 
 
 CASES: dict[str, tuple[Action, Scope | None]] = {
     "purge": (Purge(queue=A), None),
     "delete by filter": (Delete(queue=A), Matching(parse_filter("body:odd"))),
     "move": (Move(queue=A, target=B), None),
-    "move by filter": (Move(queue=A, target=B), Matching(parse_filter("body:odd"))),
     "move to RSMQ": (Move(queue=A, target="rsmq:x"), Matching(parse_filter("body:odd"))),
-    "pop": (Pop(queue=A, count=4_000), None),
-    "trim to the newest": (Trim(queue=A, keep=2_000), None),
-    "trim to the oldest": (Trim(queue=A, keep=2_000, keep_oldest=True), None),
+    "pop": (Pop(queue=A, count=2_000), None),
+    "trim to the newest": (Trim(queue=A, keep=1_000), None),
+    "trim to the oldest": (Trim(queue=A, keep=1_000, keep_oldest=True), None),
 }
 
 
-@pytest.mark.parametrize(
-    ("what", "take_from"), [*((what, "right") for what in CASES), ("delete by filter", "left"), ("move", "left")]
-)
+@pytest.mark.parametrize(("what", "take_from"), [*((what, "right") for what in CASES), ("delete by filter", "left")])
 def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     client: Redis, redis_url: str, folder: Path, what: str, take_from: str
 ) -> None:
@@ -170,7 +167,7 @@ def test_all_that_is_still_there_is_changed_and_every_item_is_accounted_for(
     assert gone.total() == tally.skipped.total()
     assert not gone - Counter(taken)
     # A trim leaves what was among the newest when it came to it, and equal items among them.
-    newest = 2_000 + len(traffic.sent) - sent_before
+    newest = 1_000 + len(traffic.sent) - sent_before
     meant = there[:-newest] if what == "trim to the newest" else there
     assert not Counter(meant) & gone
 
