@@ -76,7 +76,7 @@ def log_of(snapshots: list[tuple[Place, Snapshot]], lost: int | None = None) -> 
     return frames
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(some.lists(_POLL, min_size=1, max_size=6))
 def test_the_rows_are_those_of_the_states(polls: list[Any]) -> None:
     snapshots = made(polls)

@@ -79,7 +79,7 @@ def test_in_a_long_outage_there_each_attempt_seals_one_segment(
 
     with monkeypatch.context() as patched:
         patched.setattr(MemoryFileSystem, "mv", fail)
-        for number in range(144):
+        for number in range(40):
             clocked.poll(NOON_MS + number)
             clocked.now_s += 600
             before = attempts
@@ -99,11 +99,11 @@ def test_in_a_long_outage_there_each_attempt_seals_one_segment(
         patched.setattr(MemoryFileSystem, "mv", slow)
         clocked.writer.tend()
         assert 0 < clocked.writer.sealed_files < 10
-        while clocked.writer.sealed_files < 144:
+        while clocked.writer.sealed_files < 40:
             clocked.writer.tend()
     assert clocked.writer.problem is None
     clocked.writer.close()
-    assert len(list(History(URL, state=tmp_path).polls())) == 144
+    assert len(list(History(URL, state=tmp_path).polls())) == 40
 
 
 def test_old_days_go_there_too(memory: MemoryFileSystem, tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_files_that_are_not_sorted_are_read_all_the_same(tmp_path: Path) -> None
 _VERDICTS = st.sampled_from(["ok", "ok", "ok", "growing", "stalled", None])
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(polls=st.lists(st.tuples(st.integers(1, 400_000), _VERDICTS, _VERDICTS), min_size=2, max_size=40))
 def test_every_change_is_found_both_ways(
     tmp_path_factory: pytest.TempPathFactory, polls: list[tuple[int, str | None, str | None]]

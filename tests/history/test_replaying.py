@@ -54,7 +54,7 @@ def shown(replay: Replay) -> tuple[QueueState, ...]:
     return replay.snapshot.queues
 
 
-@pytest.mark.parametrize("poll", [0, 1, 3, 60, 121, 140, 205, 299, 300, 420, 479])
+@pytest.mark.parametrize("poll", [0, 1, 121, 205, 299, 300, 479])
 def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) -> None:
     out, live = hour
     at_ms = NOON_MS + poll * STEP_MS
@@ -70,7 +70,7 @@ def test_a_moment_is_shown_as_it_was_live(hour: tuple[Path, Live], poll: int) ->
     assert replay.snapshot.connection.failure is None
 
 
-@pytest.mark.parametrize("poll", [20, 60, 200, 470])
+@pytest.mark.parametrize("poll", [20, 60, 200])
 def test_a_limit_is_shown_as_it_was_live(tmp_path: Path, poll: int) -> None:
     used = Thresholds(depth_limit=5_000)
     live = Live(Tape(tmp_path, thresholds=used), PlaceTracker(used))
@@ -189,7 +189,7 @@ def test_it_begins_an_hour_before_the_end(tmp_path: Path) -> None:
     assert replay.position_ms == NOON_MS + 119 * MINUTE_MS
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(0, 470), count=st.integers(1, 9), speed=st.sampled_from([1_000, 5_000, 17_000, 700_000]))
 def test_stepping_forward_and_back_gives_the_same(hour: tuple[Path, Live], start: int, count: int, speed: int) -> None:
     replay = replay_of(hour[0], from_ms=NOON_MS + start * STEP_MS)
@@ -202,7 +202,7 @@ def test_stepping_forward_and_back_gives_the_same(hour: tuple[Path, Live], start
     assert (replay.position_ms, shown(replay), replay.snapshot.totals) == before
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.integers(0, 2_000_000), parts=st.lists(st.integers(1, 200_000), min_size=1, max_size=8))
 def test_seeking_is_as_good_as_playing(hour: tuple[Path, Live], start: int, parts: list[int]) -> None:
     played = replay_of(hour[0], from_ms=NOON_MS + start)
@@ -219,7 +219,7 @@ def test_seeking_is_as_good_as_playing(hour: tuple[Path, Live], start: int, part
         assert list(one.trend.queue(name)) == list(other.trend.queue(name))
 
 
-@settings(max_examples=15)
+@settings(max_examples=7)
 @given(
     polls=st.lists(
         st.tuples(

@@ -46,7 +46,8 @@ class Simulated:
             delay_s = self.dice.choice((0, 0, 0, 20))
             id = make_id(self.now_ms * 1000 + self.sent % 1000)
             self.messages[id] = self.now_ms, self.now_ms + 1000 * delay_s, None
-        for id in self.ready[: self._times(self.receives_s)]:
+        taken = self._times(self.receives_s)
+        for id in self.ready[:taken] if taken else ():
             self.received, self.received_ms = self.received + 1, self.now_ms
             lasts_ms = 1000 * self.dice.randrange(1, self.vt_s)
             deleted_ms = None if self.dice.random() < self.fails else self.now_ms + lasts_ms
@@ -75,11 +76,11 @@ class Simulated:
         if not self.messages:
             return [fields, 0]
         first = min(self.messages, key=self._order)
-        hidden = len(self.messages) - len(self.ready)
+        hidden = sum(due > self.now_ms for _, due, _ in self.messages.values())
         return [fields, len(self.messages), first.encode(), b"%d" % self.messages[first][1], hidden]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_what_is_shown_is_true_of_the_messages(seed: int) -> None:
     queue, watched = Simulated(Random(seed)), Scripted()
     every_s = queue.dice.choice((1, 2, 5))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 # 2096 and 1985: hidden and ready whenever these tests run.
 LATER_MS = 4_000_000_000_000
 EARLIER_MS = 500_000_000_000
-STEPS = 60
+STEPS = 50
 
 
 def summed(states: Iterable[QueueState]) -> Totals:
@@ -86,7 +86,7 @@ def crowd(client: redis.Redis) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_every_snapshot_is_that_of_a_full_reading(
     client: redis.Redis, redis_url: str, reader: RsmqReader, crowd: list[str], seed: int
 ) -> None:
@@ -110,7 +110,7 @@ async def test_every_snapshot_is_that_of_a_full_reading(
         assert [getattr(ours.totals, name) for name in sums] == [getattr(full.totals, name) for name in sums]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_sums_are_those_of_the_states_whatever_moves(seed: int) -> None:
     rng = random.Random(seed)
     watched = Scripted()

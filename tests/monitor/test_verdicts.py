@@ -441,8 +441,7 @@ class TestGrowing:
         assert verdicts.index(Verdict.GROWING) <= 480
         assert set(verdicts[480:]) == {Verdict.GROWING}
 
-    @pytest.mark.parametrize("left", [0.2, 0.8])
-    @pytest.mark.parametrize("period_s", [150, 300, 420, 600])
+    @pytest.mark.parametrize(("period_s", "left"), [(150, 0.2), (300, 0.8), (420, 0.2), (600, 0.8)])
     def test_by_batches_far_apart_that_each_leave_more_behind(self, period_s: int, left: float) -> None:
         verdicts = verdicts_of(far_batches(period_s, left, 12 * period_s), every_s=5)
 
@@ -451,8 +450,9 @@ class TestGrowing:
         assert Verdict.GROWING in verdicts[: 4 * period_s // 5 + 12]
         assert set(verdicts[5 * period_s // 5 + 12 :]) == {Verdict.GROWING}
 
-    @pytest.mark.parametrize("period_s", [130, 300, 420, 600, 900, 1500, 3600])
-    @pytest.mark.parametrize("noise", [0, 0.4])
+    @pytest.mark.parametrize(
+        ("period_s", "noise"), [(130, 0.4), (300, 0), (420, 0.4), (600, 0.4), (900, 0), (1500, 0.4), (3600, 0)]
+    )
     def test_not_by_batches_far_apart_that_are_worked_off(self, period_s: int, noise: float) -> None:
         verdicts = verdicts_of(far_batches(period_s, 0, 4 * 3600, noise=noise), every_s=5)
 
@@ -490,14 +490,14 @@ class TestGrowing:
 
     def test_seldom_by_batches_that_leave_another_number_behind(self) -> None:
         chance = Random(3)
-        queues = [remainders(90, [chance.randrange(100) for _ in range(80)]) for _ in range(10)]
+        queues = [remainders(90, [chance.randrange(100) for _ in range(80)]) for _ in range(4)]
 
         said = sum(verdicts_of(depths, every_s=5).count(Verdict.GROWING) for depths in queues)
         assert said < 0.01 * sum(map(len, queues))
 
     def test_seldom_by_a_load_of_95_percent(self) -> None:
         chance, queues = Random(3), []
-        for _ in range(10):
+        for _ in range(4):
             depths = [0]
             for _ in range(7_200):
                 depths.append(max(0, depths[-1] + poisson(chance, 10) - poisson(chance, 10 / 0.95)))
@@ -509,7 +509,7 @@ class TestGrowing:
     def test_seldom_by_what_is_sent_and_deleted_at_random(self) -> None:
         """The growth of a queue that holds its own at a load of 95 % is less than that of its counters by chance."""
         chance, said, polls = Random(3), 0, 0
-        for _ in range(10):
+        for _ in range(4):
             watched, flow = Scripted(), Flow()
             for _ in range(1_440):
                 sent = poisson(chance, 50)

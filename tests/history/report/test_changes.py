@@ -122,8 +122,9 @@ def test_pictures_show_when_a_queue_was_changed(reporting: Reporting) -> None:
 
 
 def test_without_changes_nothing_is_said_of_them(reporting: Reporting) -> None:
-    for lines in ((), (replace(PURGE, at_ms=LAST_DAY.from_ms - 1),), (replace(PURGE, server="other:6379"),),
-                  (replace(PURGE, ns="jobs"),)):  # fmt: skip
+    elsewhere = (replace(PURGE, at_ms=LAST_DAY.from_ms - 1), replace(PURGE, server="other:6379"),
+                 replace(PURGE, ns="jobs"))  # fmt: skip
+    for lines in ((), elsewhere):
         report = reporting(*lines)
         assert report.changes == ()
         for text in (as_html(report), as_markdown(report)):
