@@ -16,6 +16,7 @@ from unittest.mock import patch
 import click
 
 from rsmq_tui.cli import commands, parsing
+from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
 from rsmq_tui.listserver import ListServer
 from tests.killing import ROOT
@@ -65,16 +66,29 @@ def _run(*arguments: str, env: Mapping[str, str] | None, cwd: Path | None = None
 
 def call(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command in this process, without the third of a second of processor time that a process takes to start."""
-    return _called(_Printed(), _Printed(), arguments, env)
+    return _called(main, _Printed(), _Printed(), arguments, env)
 
 
 def call_until(begun: str, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command that goes on in this process, and press Ctrl+C as soon as stderr has what this regex matches."""
-    return _called(_Printed(), _Printed(begun), arguments, env)
+    err = _Printed(begun, lambda: os.kill(os.getpid(), signal.SIGINT))
+    return _called(main, _Printed(), err, arguments, env)
+
+
+def call_waiting(
+    server: EmbeddedServer, words: str, *arguments: str, main: Callable[[Sequence[str]], int] = main
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, as in a terminal, on a stopped server that goes on once stderr has these words."""
+    err = _Printed(re.escape(words), lambda: os.kill(server.pid, signal.SIGCONT), is_terminal=True)
+    return _called(main, _Printed(is_terminal=True), err, ("-r", server.url, *arguments), None)
 
 
 def _called(
-    out: "_Printed", err: "_Printed", arguments: Sequence[str], env: Mapping[str, str] | None
+    main: Callable[[Sequence[str]], int],
+    out: "_Printed",
+    err: "_Printed",
+    arguments: Sequence[str],
+    env: Mapping[str, str] | None,
 ) -> subprocess.CompletedProcess[str]:
     with patch.dict(os.environ, environment(**(env or {})), clear=True), redirect_stdout(out), redirect_stderr(err):
         status = status_of(main, arguments)
@@ -82,12 +96,14 @@ def _called(
 
 
 class _Printed(io.TextIOWrapper):
-    """Keeps what is printed, and sends this process SIGINT when it first matches ``begun``."""
+    """Keeps what is printed, and calls ``then`` once, when it matches ``awaited``."""
 
-    def __init__(self, begun: str | None = None) -> None:
+    def __init__(
+        self, awaited: str | None = None, then: Callable[[], None] = lambda: None, *, is_terminal: bool = False
+    ) -> None:
         self._bytes = io.BytesIO()
         super().__init__(self._bytes, "utf-8", write_through=True)
-        self._begun = begun
+        self._awaited, self._then, self._is_terminal = awaited, then, is_terminal
 
     @property
     def text(self) -> str:
@@ -97,10 +113,14 @@ class _Printed(io.TextIOWrapper):
     def write(self, text: str) -> int:
         """Keep a text."""
         written = super().write(text)
-        if self._begun is not None and re.search(self._begun, self.text, re.MULTILINE):
-            self._begun = None
-            os.kill(os.getpid(), signal.SIGINT)
+        if self._awaited is not None and re.search(self._awaited, self.text, re.MULTILINE):
+            self._awaited = None
+            self._then()
         return written
+
+    def isatty(self) -> bool:
+        """Tell whether it takes the place of a terminal."""
+        return self._is_terminal
 
 
 @contextmanager

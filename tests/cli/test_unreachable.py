@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from rsmq_tui.cli import output
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Address
 from tests.cli.conftest import Command
-from tests.cli.running import call
+from tests.cli.running import call, call_waiting
 from tests.hostile.terminal import Terminal
 
 SECRET = "hunter2"
@@ -102,10 +103,21 @@ def test_a_password_that_is_wanted_wrong_or_right() -> None:
     ],
     ids=" ".join,
 )
-def test_a_terminal_says_which_server_is_waited_for(
-    frozen: EmbeddedServer, tmp_path: Path, arguments: list[str]
+def test_a_terminal_is_told_which_server_is_waited_for(
+    frozen: EmbeddedServer, state: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    with Terminal("-r", frozen.url, *arguments, settings=tmp_path) as terminal:
+    monkeypatch.setattr(output, "_PROGRESS_AFTER_S", 0.05)
+    words = f" s for {Address(frozen.url).label}; gives up after 5 s without an answer"
+    done = call_waiting(frozen, words, *arguments)
+    *_, waited, rest = done.stderr.rpartition(words)
+    assert waited, done
+    # What is said next takes its place.
+    assert rest.lstrip(" ").startswith("\r")
+    assert done.stdout.strip() or rest.strip()
+
+
+def test_a_real_terminal_says_which_server_is_waited_for(frozen: EmbeddedServer, tmp_path: Path) -> None:
+    with Terminal("-r", frozen.url, "queues", "list", settings=tmp_path) as terminal:
         terminal.wait_for("waiting ", f" s for {Address(frozen.url).label}; gives up after 5 s without an answer")
         os.kill(frozen.pid, signal.SIGCONT)
         terminal.wait_for_end()
