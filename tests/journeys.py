@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -40,23 +40,33 @@ def files_that_run() -> Iterator[set[str]]:
     prefix = f"{ROOT}/"
     importing = threading.local()
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
+    def note(frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
         code = frame.f_code
-        if code.co_name == "<module>" and event in ("call", "return"):
-            importing.depth = max(0, getattr(importing, "depth", 0) + (1 if event == "call" else -1))
-            return
-        is_ours = event == "call" and code.co_filename.startswith(prefix)
+        if code.co_name == "<module>":
+            importing.depth = getattr(importing, "depth", 0) + 1
+            frame.f_trace_lines = False
+            return leave
         # The body of a class is no function.
-        if is_ours and code.co_flags & inspect.CO_OPTIMIZED and not getattr(importing, "depth", 0):
+        if (
+            code.co_filename.startswith(prefix)
+            and code.co_flags & inspect.CO_OPTIMIZED
+            and not getattr(importing, "depth", 0)
+        ):
             found.add(code.co_filename.removeprefix(prefix))
+        return None
 
-    threading.setprofile(note)
-    sys.setprofile(note)
+    def leave(frame: FrameType, event: str, _: Any) -> Callable[..., Any]:
+        importing.depth -= event == "return"
+        return leave
+
+    # A profiler would be called for each function of C too.
+    threading.settrace(note)
+    sys.settrace(note)
     try:
         yield found
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+        sys.settrace(None)
+        threading.settrace(None)
 
 
 @contextmanager

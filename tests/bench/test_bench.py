@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.__main__ import main
 from tests.bench.row import Measured, Row, Sense
 from tests.bench.rows import ROWS, chosen
 
@@ -19,10 +20,14 @@ def _bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_list_names_every_row() -> None:
-    listed = _bench("--list")
-    assert listed.returncode == 0
-    lines = listed.stdout.splitlines()
+def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["tests.bench", *arguments])
+    return main()
+
+
+def test_list_names_every_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(monkeypatch, "--list") == 0
+    lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(ROWS)
     assert all(line.startswith(row.name) for line, row in zip(lines, ROWS, strict=True))
 
@@ -45,10 +50,9 @@ def test_what_a_change_of_one_cell_writes_is_measured_in_a_terminal() -> None:
     assert result["ours"], run.stderr
 
 
-def test_an_unknown_word_is_said() -> None:
-    run = _bench("--only", "no such row")
-    assert run.returncode == 2
-    assert "no such row" in run.stderr
+def test_an_unknown_word_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main(monkeypatch, "--only", "no such row") == 2
+    assert "no such row" in capsys.readouterr().err
 
 
 def test_words_choose_rows_whatever_their_case() -> None:
