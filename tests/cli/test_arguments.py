@@ -17,7 +17,7 @@ from rsmq_tui.cli.commands import command
 from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.main import main
 from rsmq_tui.cli.servers import zones_of
-from tests.cli.running import parsed, python, run
+from tests.cli.running import call, parsed, python, run
 
 
 @pytest.mark.parametrize(
@@ -192,21 +192,21 @@ def test_a_configuration_file_in_a_folder_of_another_user_is_named(
 
 def test_version_and_help() -> None:
     assert run("--version").stdout == f"rsmq-tui {__version__}\n"
-    printed = run("--help")
+    printed = call("--help")
     assert printed.returncode == 0
     for word in ("demo", "snapshot", "--redis-url", "REDIS_URL", "--ns", "RSMQ_NS", "--interval", "--theme", "--ascii"):
         assert word in printed.stdout
 
 
 def test_a_usage_error_is_exit_status_2() -> None:
-    refused = run("snapshot", "--no-such-option")
+    refused = call("snapshot", "--no-such-option")
     assert refused.returncode == 2
     assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.parametrize(("arguments", "unwanted"), [
     (["snapshot"], ["textual", "rich", "plotext"]),
-    (["demo", "--headless", "--seconds", "0.1"], ["textual", "rich", "plotext"]),
+    (["demo", "--headless", "--seconds", "0.1", "--scenario", "healthy"], ["textual", "rich", "plotext"]),
 ])  # fmt: skip
 def test_what_draws_nothing_loads_nothing_that_draws(arguments: list[str], unwanted: list[str]) -> None:
     script = (

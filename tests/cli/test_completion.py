@@ -133,20 +133,6 @@ def test_commands_options_and_names_are_completed(shell: str, programs: Path, cl
     with typing(shell, programs, REDIS_URL=redis_url) as typed:
         assert typed.ran("rsmq-tui sna\t") == ["snapshot"]
         assert typed.ran("rsmq-tui queues dele\tord\t--y\t") == ["queues", "delete", "orders", "--yes"]
-        assert typed.ran("rsmq-tui check --max-d\t5 --queue mail-i\t") == [
-            "check",
-            "--max-depth",
-            "5",
-            "--queue",
-            "mail-in",
-        ]
-        assert typed.ran("rsmq-tui messages move orders --to mail-o\t") == [
-            "messages",
-            "move",
-            "orders",
-            "--to",
-            "mail-out",
-        ]
         assert typed.ran("rsmq-tui --ns jobs queues purge of\t") == ["--ns", "jobs", "queues", "purge", "of-jobs"]
         assert typed.ran("rsmqctl queue desc\t-n ord\t") == ["queue", "describe", "-n", "orders"]
 
@@ -158,11 +144,8 @@ def test_names_come_from_the_server_that_the_line_names(
     Rsmq(client).create_queue("orders")
     with typing(shell, programs, REDIS_URL="redis://127.0.0.1:1") as typed:
         assert typed.ran("rsmq-tui queues purge ord\t") == ["queues", "purge", "ord"]
-        for url in (redis_url, f"'{redis_url}'"):
-            words = typed.ran(f"rsmq-tui -r {url} queues purge ord\t")
-            assert words == ["-r", redis_url, "queues", "purge", "orders"]
-        words = typed.ran(f"true; rsmq-tui -r {redis_url} queues purge ord\t")
-        assert words == ["-r", redis_url, "queues", "purge", "orders"]
+        for line in (f"rsmq-tui -r '{redis_url}'", f"true; rsmq-tui -r {redis_url}"):
+            assert typed.ran(f"{line} queues purge ord\t") == ["-r", redis_url, "queues", "purge", "orders"]
 
 
 @pytest.mark.parametrize("shell", INSTALLED)

@@ -24,11 +24,25 @@ from tests.history.made import sealed_one_by_one
 _COUNTED = {"states", "thresholds", "details", "verdicts"}
 
 
+@pytest.fixture(scope="module")
+def known() -> dict[str, list[Any]]:
+    """What the commands have printed for a test of this module."""
+    return {}
+
+
 @pytest.fixture
 def printed(
-    command: Command, anywhere: Command, trouble: Rsmq, client: Redis, state: Path, tmp_path: Path
+    known: dict[str, list[Any]],
+    command: Command,
+    anywhere: Command,
+    trouble: Rsmq,
+    client: Redis,
+    state: Path,
+    tmp_path: Path,
 ) -> dict[str, list[Any]]:
     """What each command prints, by the name of its row in the table; every kind of line that it has."""
+    if known:
+        return known
     client.rpush("queue:jobs", '{"id": 1}', "plain")
     exported, config = tmp_path / "orders.jsonl", tmp_path / "config.toml"
     config.write_text("[profiles.one]\nhost = 'one.example'\ncolor = 'red'\n")
@@ -74,7 +88,7 @@ def printed(
     kept = anywhere("slo", "--analysis", str(tmp_path / "analysis"), "--config", str(config), "--json")
     with closing(EventStore(state / "rsmq-tui" / "events.sqlite")) as store:
         store.write([event(1, details={"depth": 1})])
-    return {
+    known |= {
         "`snapshot`": [snapshot],
         "`queues list`": queues,
         "`messages list`, `get`, `export`": _lines(read),
@@ -96,6 +110,7 @@ def printed(
         "`known`": command("known").lines,
         "`themes`": command("themes").lines,
     }
+    return known
 
 
 def _watched(command: Command, rsmq: Rsmq) -> list[Any]:
