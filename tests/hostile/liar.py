@@ -58,6 +58,8 @@ _REPLIES: dict[str, bytes] = {
     "time of a novel": _time(b"9" * 5_000),
     "info": _info(_INFO),
 }
+# Those whose lies are long and have no end: each takes all of a processor while it is listened to.
+FLOODS = ("pushes", "terabyte", "terabyte in an array", "deep without end", "line without end", "garbage")
 # What answers the commands of one message, of which there are so many.
 LIES: dict[str, Callable[[int], Iterator[bytes]]] = {
     "pushes": lambda commands: repeat(_PUSH * 2_000),

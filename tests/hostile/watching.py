@@ -36,7 +36,7 @@ _LOOK_S = 0.015
 
 @asynccontextmanager
 async def dashboard(
-    url: str, *, ns: str = "rsmq", size: tuple[int, int] = (160, 48), timeout_s: float = 20.0, interval_s: float = 0.1
+    url: str, *, ns: str = "rsmq", size: tuple[int, int] = (160, 48), timeout_s: float = 20.0, interval_s: float = 0.2
 ) -> AsyncIterator[Dashboard]:
     """Open the dashboard with a change service, by which no change may be made; an exception in it is raised again."""
     with tempfile.TemporaryDirectory() as parent:
@@ -79,7 +79,7 @@ async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
         if text.strip() and all(word in text if isinstance(word, str) else word() for word in words):
             return text
         await pilot.pause(look_s)
-        look_s = min(look_s * 1.1, 0.1)
+        look_s = min(look_s * 1.5, 0.1)
     raise AssertionError(f"{words} did not come on the screen:\n{text_of(pilot)}")
 
 
