@@ -19,7 +19,7 @@ from tests.clocked_server import ClockedServer
 # An operator that is killed closes nothing, and its remains are found by the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-ROUNDS = 100
+ROUNDS = 50
 # A defect is found by one round in some dozens: from here on the first of them are such.
 SEEDS = range(120, 1_000)
 

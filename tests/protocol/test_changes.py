@@ -460,7 +460,7 @@ async def test_whatever_happens_rows_are_those_of_a_fresh_reader(
                 assert await read_all(reader, at_ms) == await read_all(fresh, at_ms)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
     client: redis.Redis, redis_url: str, seed: int, crowd: list[str]
 ) -> None:
@@ -470,7 +470,7 @@ async def test_over_a_long_time_rows_are_those_of_a_fresh_reader(
     at_ms = LATER_MS
     async with aclosing(RsmqReader(redis_url)) as reader:
         await read_all(reader, at_ms)
-        for step in range(150):
+        for step in range(100):
             for _ in range(rng.randrange(4)):
                 name = rng.choice(names)
                 event = rng.choice(sorted(LONG_EVENTS))

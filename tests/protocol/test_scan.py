@@ -187,6 +187,7 @@ class TestWhileOthersWork:
 
     @pytest.mark.parametrize(("left", "at"), [(800, 0.1), (800, 0.97), (40, 0.55), (6, 0.1), (6, 0.97), (3, 0.55)])
     @pytest.mark.parametrize("window", [WINDOW_IDS, 20])
+    @pytest.mark.parametrize("reader", [65_536], indirect=True)
     async def test_a_table_that_shrinks(
         self,
         client: redis.Redis,
