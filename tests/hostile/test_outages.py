@@ -9,7 +9,7 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.keyspace import untouched
 from tests.hostile.payloads import fill
-from tests.hostile.proxy import Proxy
+from tests.hostile.proxy import Change, Proxy
 from tests.hostile.using import choose_tab
 from tests.hostile.watching import (
     Dashboard,
@@ -140,13 +140,17 @@ async def test_a_server_that_hangs_from_the_start(orders: Redis, proxy: Proxy) -
         await live(pilot)
 
 
+def _cut_off(after: int) -> Change:
+    return lambda data: (data[:after], True)
+
+
 async def test_connections_that_break_in_the_middle_of_a_reply(orders: Redis, proxy: Proxy) -> None:
     with untouched(orders):
         async with dashboard(proxy.url) as pilot:
             await live(pilot)
             await open_queue(pilot, "orders")
             for after in (0, 1, 200):
-                proxy.change(lambda data, after=after: (data[:after], True))
+                proxy.change(_cut_off(after))
                 await stale(pilot, "the server closed the connection")
                 proxy.forward()
                 await live(pilot)
