@@ -260,7 +260,7 @@ def test_inventories_may_come_more_often_than_files(tmp_path: Path) -> None:
 
 
 def test_the_command_can_be_stopped_and_goes_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rsmq_tui", "pipeline", "generate", "--out", str(tmp_path / "h"), "--days", "1"]
+    command = [sys.executable, "-m", "rsmq_tui", "pipeline", "generate", "--out", str(tmp_path / "h"), "--days", "0.5"]
     command += ["--queues", "60", "--every", "30s", "--until", "2026-05-17T12:00"]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: list((tmp_path / "h" / "samples").rglob("*.parquet")))
@@ -296,7 +296,7 @@ def test_what_cannot_be_made_is_said(
 
 
 def test_lists_are_a_place_of_their_own(tmp_path: Path) -> None:
-    generate(tmp_path, 1, lists=4, messages_ms=None, every_ms=2 * EVERY_MS)
+    generate(tmp_path, 0.5, lists=4, messages_ms=None, every_ms=2 * EVERY_MS)
     found = rows_of(tmp_path)
     lists = [row for row in found if row["ns"] == "(lists)"]
     queues = [row for row in found if row["ns"] == "rsmq"]

@@ -49,7 +49,7 @@ for slot in range(100_000):
 
 
 def test_a_writer_that_is_killed_leaves_all_that_it_had_written(folder: Path) -> None:
-    for lines in range(1, 7):
+    for lines in (1, 2, 6):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
         )

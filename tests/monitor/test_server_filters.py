@@ -90,7 +90,7 @@ def _expected(text: str, bodies: list[bytes]) -> set[bytes]:
 
 @pytest.mark.usefixtures("weak")
 @settings(
-    max_examples=400,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
 )
@@ -112,7 +112,7 @@ def test_a_body_that_a_regex_matches_passes(server: redis.Redis, bodies: list[by
 
 
 @pytest.mark.usefixtures("weak")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bodies=_BODIES, text=st.text(_LETTERS, min_size=1, max_size=4))
 @example(bodies=["stra\xdfe".encode(), b"STRASSE"], text="strasse")
 @example(bodies=["M\xdcLLER".encode(), b"m\xfcller"], text="m\xfcller")

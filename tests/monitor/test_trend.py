@@ -308,10 +308,10 @@ def test_of_too_many_queues_a_day_is_kept_of_those_that_were_seen_last(monkeypat
 def test_the_sums_of_a_server_that_comes_and_goes_all_day_are_bounded() -> None:
     watched = Scripted()
     flow = Flow()
-    for _ in range(DAY_MS // 4_000):
+    for _ in range(DAY_MS // 8_000):
         flow.move(sent=1)
-        watched.resume(after_s=2)
-        watched.poll_one(flow.row(), after_s=2)
+        watched.resume(after_s=4)
+        watched.poll_one(flow.row(), after_s=4)
     trend = watched.tracker.trend
 
     hour, day = TREND_MS // TOTALS_COARSE_MS, DAY_MS // DAY_BUCKET_MS

@@ -90,8 +90,9 @@ async def test_a_lost_reply_is_asked_for_again(proxy: Proxy, client: Redis, fold
     await service.aclose()
 
 
-@pytest.mark.parametrize("every", [2, 3, 5, 7, 11])
-@pytest.mark.parametrize("name", ["delete", "move"])
+@pytest.mark.parametrize(
+    ("name", "every"), [("delete", 2), ("move", 2), ("delete", 3), ("move", 5), ("delete", 7), ("move", 11)]
+)
 async def test_whatever_is_lost_what_is_said_is_what_was_done(
     proxy: Proxy, client: Redis, folder: Path, name: str, every: int
 ) -> None:
