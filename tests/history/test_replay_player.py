@@ -1,6 +1,7 @@
 """Playing: as fast as it was asked for, on a clock that the test turns; what is asked for is done in order."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,13 +14,18 @@ from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Tape, replay_of, sai
 from tests.tui.scripted import FakeClock
 
 
-@pytest.fixture
-def replay(tmp_path: Path) -> Replay:
-    tape = Tape(tmp_path)
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tape = Tape(tmp_path_factory.mktemp("recorded"))
     for poll in range(200):
         tape.poll(NOON_MS + poll * STEP_MS, said("ok" if poll < 150 else "aged", depth=poll))
     tape.seal()
-    return replay_of(tmp_path, from_ms=NOON_MS)
+    return tape.out
+
+
+@pytest.fixture
+def replay(recorded: Path) -> Replay:
+    return replay_of(recorded, from_ms=NOON_MS)
 
 
 @pytest.mark.parametrize("speed", [1, 60, 600])
@@ -177,9 +183,9 @@ async def test_jumps_add_up_and_are_done_in_order(replay: Replay) -> None:
     assert player.position_ms == NOON_MS + 10_000
 
 
-async def test_at_the_end_that_was_asked_for_it_plays_on_however_slow(tmp_path: Path, replay: Replay) -> None:
+async def test_at_the_end_that_was_asked_for_it_plays_on_however_slow(recorded: Path) -> None:
     clock = FakeClock()
-    player = Player(replay_of(tmp_path, from_ms=NOON_MS, to_ms=NOON_MS + 50_000), clock=clock, speed=60)
+    player = Player(replay_of(recorded, from_ms=NOON_MS, to_ms=NOON_MS + 50_000), clock=clock, speed=60)
     clock.now_s += 1
     await player.move()
     assert (player.position_ms, player.is_playing) == (NOON_MS + 50_000, False)
@@ -192,10 +198,11 @@ async def test_at_the_end_that_was_asked_for_it_plays_on_however_slow(tmp_path: 
     assert NOON_MS + 50_000 < player.position_ms < NOON_MS + 50_005
 
 
-async def test_a_step_beyond_the_end_finds_what_was_sealed_meanwhile(tmp_path: Path, replay: Replay) -> None:
+async def test_a_step_beyond_the_end_finds_what_was_sealed_meanwhile(tmp_path: Path, recorded: Path) -> None:
+    replay = replay_of(shutil.copytree(recorded, tmp_path / "copied"), from_ms=NOON_MS)
     player = Player(replay, playing=False, clock=FakeClock())
     replay.seek(replay.span.to_ms)
-    tape = Tape(tmp_path, first=90)
+    tape = Tape(tmp_path / "copied", first=90)
     tape.poll(NOON_MS + 200 * STEP_MS, said("ok"))
     tape.seal()
     player.step(1)
