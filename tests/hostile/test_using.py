@@ -4,7 +4,7 @@ import pytest
 from redis import Redis
 
 from tests.hostile.keyspace import untouched
-from tests.hostile.payloads import ALL_LINES, ESCAPES, JSON, MARKUP, SNIPPETS, plant_message, plant_queue
+from tests.hostile.payloads import ALL_LINES, ESCAPES, JSON, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
 from tests.hostile.proxy import Proxy
 from tests.hostile.using import choose_tab, look_at_changes, take_back, use_everything, use_groups, use_marks, walk_tabs
 from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, text_of, until
@@ -28,9 +28,8 @@ async def test_hostile_ids_and_bodies(client: Redis, redis_url: str) -> None:
                 await look_at_changes(pilot, "xe")
 
 
-async def test_hostile_names(client: Redis, redis_url: str) -> None:
-    # One of each kind, so short that a dialog shows them all.
-    name = b"".join(SNIPPETS[kind] for kind in ("osc-title", "markup-close", "markup-action", "c1-raw", "bidi", "nul"))
+@pytest.mark.parametrize("name", [ESCAPES, MARKUP, UNREADABLE], ids=["escapes", "markup", "unreadable"])
+async def test_hostile_names(client: Redis, redis_url: str, name: bytes) -> None:
     for queue in (name, b"nowhere"):
         plant_queue(client, queue, vt=name, delay=name)
         plant_message(client, queue, name, name, rc=name, fr=name)
