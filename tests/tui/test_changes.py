@@ -341,11 +341,12 @@ async def test_marked_messages_that_were_received_before_the_preview_can_be_incl
         assert await confirm(pilot) == "deleted 5, skipped 0, failed 0 · u undoes"
 
 
-async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders) -> None:
+@pytest.mark.parametrize("vt_s", [0, 1])
+async def test_a_poison_queue_is_emptied_beside_its_consumer(orders: Orders, vt_s: int) -> None:
     ids = [id.decode() for id in orders.client.zrange("rsmq:orders", 0, -1)]
     orders.queues.send_messages("orders", ["healthy"] * 3, delay=3600)
     async with orders.dashboard() as pilot:
-        with consuming(orders.url, "orders", 0) as consumer:
+        with consuming(orders.url, "orders", vt_s) as consumer:
             await asyncio.to_thread(consumer.wait_for, ids, 5)
             await in_queue(pilot, "orders", 8)
             await pilot.press("slash", *"rc>=5", "enter")

@@ -255,7 +255,7 @@ class ListWalk:
         is_front = top == length - 1
         # At least this many were pushed: consumers may have taken some meanwhile.
         pushed = max(0, length - self._length)
-        at_most = min(len(marks), max(0, top - self._next - pushed))
+        at_most = min(len(marks), max(0, top - self._next - (0 if is_front else pushed)))
         ends = ends_of(marks, tail, 1 if is_front else min(_GRAM, len(tail), self._overlap))
         if ends and (is_front or pushed < self._overlap):
             # An end beyond that is only possible if items were removed from the middle.
@@ -332,7 +332,8 @@ class ListScan:
         It may miss or repeat items if thousands are pushed between two calls, if items are removed from the middle, if
         the queue is replaced, or if long runs of equal items follow each other while the queue changes: ``restarts``
         of the chunks counts how often that may be so. An item that is taken and put back is found if it is among the
-        500 that are taken next.
+        500 that are taken next. Not counted is whether one that is put to the front beside equal items is missed or
+        repeated: another one may have been pushed instead.
         """
         scan = _Scan(ListRanges(self._runner, self._names, queue), count, places)
         coming: asyncio.Task[list[_Scored]] | None = None
@@ -450,7 +451,6 @@ class _Scan:
                 self._lost += 1
             else:
                 fresh.append(at)
-        self._given.update(found.marks[at] for at in fresh)
         known = taken + self._given
         known.subtract(self._met)
         back = []
@@ -458,6 +458,10 @@ class _Scan:
             known[mark] -= 1
             if known[mark] < 0:
                 back.append(at)
+        # Of several equal ones, another one may have been put back than one that was yielded.
+        self._lost += any(self._given[mark] > 1 and known[mark] >= 0 for mark in put_back)
+        # What is in processing at this moment has not been put back.
+        self._given.update(found.marks[at] for at in fresh)
         behind = WindowItems("queue", found.moment, found.moment.positions(2), front, marks)
         return found.only(fresh), behind.only(back)
 

@@ -297,7 +297,11 @@ class Live:
 
     def reap(self, place: int) -> None:
         if self.processing:
-            number, item = self.processing.pop(self._first(place))
+            number, item = self.processing[self._first(place)]
+            if sum(item == other for _, other in self.ever) > 1:
+                # Whether this one was put back, or an equal one never left, cannot be told.
+                return
+            self.processing.remove((number, item))
             self.client.lrem(self.names.processing_key(QUEUE), -1, item)
             (self.client.rpush if self._right else self.client.lpush)(QUEUE, item)
             self.ready.insert(0, (number, item))
@@ -364,6 +368,27 @@ async def test_what_is_there_throughout_comes_once_whatever_others_do(
     found = await scanned(redis_url, names, count=count, meanwhile=lambda: next(using, None))
     live.check(found)
     assert len({message.id for message in found if read_item_id(message.id)}) <= len(found)
+
+
+@pytest.mark.parametrize(
+    ("ready", "processing"),
+    [(b"baaaabb", b"a"), (b"a", b"a"), (b"u", b"aa")],
+    ids=["run", "equal", "two-in-processing"],
+)
+async def test_an_item_that_is_put_back_beside_equal_ones(
+    client: redis.Redis, redis_url: str, ready: bytes, processing: bytes
+) -> None:
+    live = Live(client, RIGHT)
+    live.fill(*([bytes([item]) for item in items] for items in (ready, processing)))
+
+    def put_back() -> None:
+        (number, item) = live.processing.pop()
+        client.lrem(RIGHT.processing_key(QUEUE), -1, item)
+        client.rpush(QUEUE, item)
+        live.ready.insert(0, (number, item))
+
+    found = await scanned(redis_url, count=3, meanwhile=once(put_back))
+    assert Counter(message.body for message in found) == Counter(item for _, item in live.ever)
 
 
 async def test_long_items_are_followed_too(client: redis.Redis, redis_url: str, names: ListNames) -> None:
