@@ -162,8 +162,8 @@ class ListWalk:
     Places are counted from that other end: place 0 is the item pushed last. Consumers take items from the front, or put
     them back there, among the items already read, so that shifts no unread item. A push shifts all places by one: the
     repeated items at the start of a window show by how many. If they are equal to items that follow, the walk assumes
-    the fewest pushes that agree with the list's length. It goes from the place ``first``, by default the front, to
-    ``last``.
+    the fewest pushes that agree with the list's length: none if the window reaches the front, where the list may have
+    grown too. It goes from the place ``first``, by default the front, to ``last``.
 
     ``history`` holds a hash of each item in the order in which they were read. ``lost`` counts how often the place was
     not found, or was ambiguous while the list changed: items may have been missed, or read twice. ``overtaken`` counts
@@ -253,7 +253,7 @@ class ListWalk:
         assert self._next is not None, "something was read before"
         tail = self.history[-self._overlap :].tolist()
         is_front = top == length - 1
-        # At least this many were pushed: consumers may have taken some meanwhile.
+        # At least this many were pushed, or put back to the front: consumers may have taken some meanwhile.
         pushed = max(0, length - self._length)
         at_most = min(len(marks), max(0, top - self._next - (0 if is_front else pushed)))
         ends = ends_of(marks, tail, 1 if is_front else min(_GRAM, len(tail), self._overlap))
