@@ -125,7 +125,7 @@ def test_fields_are_those_of_objects_in_the_order_of_how_many_have_them() -> Non
 
 def test_fields_that_tell_messages_apart_come_first() -> None:
     bodies = [b'{"id": %d, "version": 1, "kind": "%s"}' % (n, [b"mail", b"sms"][n % 2]) for n in range(10)]
-    bodies.append(b'{"id": 10, "version": 1}')
+    bodies += [b'{"id": 10, "version": 1}', b"no object"]
     assert [(field.path, field.bodies, field.groups) for field in fields_in(bodies)] == [
         (("kind",), 10, 3), (("id",), 11, 11), (("version",), 11, 1),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple
@@ -105,18 +105,21 @@ _FIELD_LEVELS = 4
 
 
 class Field(NamedTuple):
-    """A field of some bodies: in how many ``bodies`` it is, and into how many ``groups`` it divides them all."""
+    """A field of some bodies: in how many ``bodies`` it is, and into how many ``groups`` it divides the objects."""
 
     path: JsonPath
     bodies: int
     groups: int
 
 
-def fields_in(bodies: Sequence[bytes]) -> list[Field]:
+def fields_in(bodies: Iterable[bytes]) -> list[Field]:
     """Return the texts, numbers and words in objects of these bodies; those by which they can be grouped come first."""
     found: defaultdict[JsonPath, Counter[str]] = defaultdict(Counter)
+    objects = 0
     for body in bodies:
-        level: list[tuple[JsonPath, Any]] = [((), load(body))]
+        document = load(body)
+        objects += isinstance(document, dict)
+        level: list[tuple[JsonPath, Any]] = [((), document)]
         for _ in range(_FIELD_LEVELS):
             level = [
                 ((*path, key), inner)
@@ -127,11 +130,9 @@ def fields_in(bodies: Sequence[bytes]) -> list[Field]:
             for path, value in level:
                 if not isinstance(value, dict | list):
                     found[path][value_text(value)] += 1
-    fields = [
-        Field(path, values.total(), len(values) + (values.total() < len(bodies))) for path, values in found.items()
-    ]
+    fields = [Field(path, values.total(), len(values) + (values.total() < objects)) for path, values in found.items()]
     # Not those that are the same in all, nor those that are another one in most.
-    return sorted(fields, key=lambda field: (not 1 < field.groups <= len(bodies) / 2, -field.bodies))
+    return sorted(fields, key=lambda field: (not 1 < field.groups <= objects / 2, -field.bodies))
 
 
 def value_text(value: Any) -> str:

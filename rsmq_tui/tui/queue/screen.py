@@ -557,7 +557,7 @@ class GroupScreen(Dialog[str]):
                     bodies += [message.body for message in progress.messages[:_SAMPLE_MESSAGES] if message.body]
                     if bodies or progress.scanned >= _SAMPLE_SCANNED_MAX:
                         break
-        fields = fields_in([body for body in bodies if len(body) <= _SAMPLE_BYTES])
+        fields = fields_in(body for body in bodies if len(body) <= _SAMPLE_BYTES)
         if bodies:
             known = {f"json{path_text(field.path)}": field.bodies for field in fields[:_FIELDS_SHOWN]}
             self._entry.suggest((*known, SHAPE), insert=self._groups is None)
