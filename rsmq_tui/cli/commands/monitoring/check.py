@@ -29,8 +29,8 @@ _PROBLEMS_MAX = 50
 _SPAN_MAX_MS = 100_000 * 86_400_000
 _EXIT_UNKNOWN = 3
 _NOTES = """\
-A plugin for Nagios, Icinga, Naemon, Zabbix, Sensu and others. It prints a summary line with performance data, then one
-line per problem, of at most 50.
+A plugin for Nagios, Icinga, Naemon, Zabbix, Sensu and others. It prints a summary line with performance data, then a
+line for each of the worst 50 problems.
 
 A limit N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration is 90s, 10m, 1h30m, 2d.
 
