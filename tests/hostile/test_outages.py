@@ -118,8 +118,9 @@ async def test_a_server_that_hangs(orders: Redis, proxy: Proxy) -> None:
                 proxy.swallow()
                 text = await stale(pilot, "the server does not answer")
                 # It hangs for longer than one time-out; keys work all the while.
-                failure = dashboard_app(pilot).dashboard.snapshot
-                await until(pilot, lambda: dashboard_app(pilot).dashboard.snapshot is not failure)  # noqa: B023
+                shown = dashboard_app(pilot).dashboard
+                failure = shown.snapshot
+                await until(pilot, lambda: shown.snapshot is not failure)  # noqa: B023 - called at once
                 assert "orders" in text
                 await press(pilot, "?", "escape", "t", "r")
 
