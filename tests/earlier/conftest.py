@@ -7,7 +7,8 @@ import pytest
 
 from tests.cli.conftest import anywhere, command, state
 from tests.earlier import FOLDER
-from tests.tui.conftest import exact_idleness, own_configuration
+from tests.quick_apps import exact_idleness
+from tests.tui.conftest import own_configuration
 
 __all__ = ["anywhere", "command", "exact_idleness", "own_configuration", "state"]
 

@@ -23,7 +23,7 @@ from rsmq_tui.triage.service import ChangeService
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.quick_apps import strips_of, strips_unless_unchanged
+from tests.quick_apps import strips_of, strips_unless_unchanged
 
 Dashboard = Pilot[None]
 

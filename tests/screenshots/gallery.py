@@ -15,7 +15,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import load_themes
-from tests.tui.quick_apps import strips_of
+from tests.quick_apps import strips_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import one_of_each, poll_of, queue_of
 

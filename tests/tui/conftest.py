@@ -1,6 +1,5 @@
 """No test here sees the user's own configuration, and none waits longer than there is work to do."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,12 @@ import pytest
 import redis
 from textual.timer import Timer
 
+from tests.quick_apps import exact_idleness, painted_when_looked_at, painting, parsed_styles
 from tests.tui.changing import Orders
-from tests.tui.quick_apps import painted_when_looked_at, painting, parsed_styles
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
-__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]
+__all__ = ["exact_idleness", "painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)
@@ -24,24 +23,6 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.delenv("NO_COLOR", raising=False)
     return folder
-
-
-@pytest.fixture(autouse=True)
-def exact_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pilot guesses from processor time whether the app is idle, which takes 20 ms each time; the event loop knows."""
-    monkeypatch.setattr("textual.app.wait_for_idle", _until_nothing_is_ready)
-    monkeypatch.setattr("textual.pilot.wait_for_idle", _until_nothing_is_ready)
-    # It asks each widget in turn whether it has come to rest.
-    monkeypatch.setattr("textual.pilot.Pilot._wait_for_screen", _until_nothing_is_ready)
-
-
-async def _until_nothing_is_ready(*_: object) -> None:
-    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
-    for _round in range(100_000):
-        await asyncio.sleep(0)
-        if not ready:
-            return
-    raise AssertionError("the event loop never comes to rest")
 
 
 @pytest.fixture(autouse=True)

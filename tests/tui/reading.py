@@ -10,7 +10,7 @@ from textual.widget import Widget
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.tui.quick_apps import strips_of
+from tests.quick_apps import strips_of
 from tests.tui.scripted import ScriptedSource
 
 

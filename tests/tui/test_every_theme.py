@@ -14,8 +14,8 @@ from rsmq_tui.protocol import Failure, Namespaces
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.output import in_ascii
 from rsmq_tui.tui.theme import SIGNS, verdict_words
+from tests.quick_apps import strips_of
 from tests.tui.driving import opened, play, press, says, settled, shown
-from tests.tui.quick_apps import strips_of
 from tests.tui.reading import app_of, lines_of, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of

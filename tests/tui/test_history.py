@@ -29,8 +29,8 @@ from tests.history.analysis.made import Made, bucket, episode, named, scripted
 from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS
 from tests.history.made import state
 from tests.history.replayed import Tape
+from tests.quick_apps import strips_of
 from tests.tui.driving import play, resized, type_at_once, until
-from tests.tui.quick_apps import strips_of
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of

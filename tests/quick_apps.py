@@ -1,5 +1,6 @@
-"""Avoids useless work of Textual in tests: parsing the same rules for each app, and painting without a terminal."""
+"""Avoids useless work of Textual in tests: parsing the same rules again, painting without a terminal, long waits."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -101,6 +102,24 @@ def painted_when_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.M
             if self.is_running:
                 strips_of(self)
 
-    monkeypatch.setattr("tests.tui.quick_apps._unchanged", unchanged)
+    monkeypatch.setattr("tests.quick_apps._unchanged", unchanged)
     monkeypatch.setattr(Screen, "_compositor_refresh", refresh)
     monkeypatch.setattr(App, "run_test", run)
+
+
+@pytest.fixture(autouse=True)
+def exact_idleness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pilot guesses from processor time whether the app is idle, which takes 20 ms each time; the event loop knows."""
+    monkeypatch.setattr("textual.app.wait_for_idle", _until_nothing_is_ready)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", _until_nothing_is_ready)
+    # It asks each widget in turn whether it has come to rest.
+    monkeypatch.setattr("textual.pilot.Pilot._wait_for_screen", _until_nothing_is_ready)
+
+
+async def _until_nothing_is_ready(*_: object) -> None:
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+    for _round in range(100_000):
+        await asyncio.sleep(0)
+        if not ready:
+            return
+    raise AssertionError("the event loop never comes to rest")
