@@ -5,10 +5,11 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tests.waiting import SECONDS_MAX
+
 # A command is written and answered within so many turns of the loop; a connection takes a few more.
 TURNS = 60
 ROUNDS = 3
-SECONDS_MAX = 100.0
 
 Work = Callable[[int], Awaitable[Any]]
 

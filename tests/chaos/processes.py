@@ -44,10 +44,9 @@ from tests.hostile.proxy import Proxy
 from tests.hostile.watching import Dashboard, dashboard, dashboard_app, open_message, open_queue, press, text_of, until
 from tests.servers.real import HOST, RealServer, cluster, real_server, watched
 from tests.tui.changing import ask_change
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 MESSAGES = 1_500
-_SECONDS_MAX = 100.0
 _PREVIEW_S = 20.0
 _UNDOS_MAX = 10
 # What a screen says of old numbers, or that there are none.
@@ -137,7 +136,7 @@ class _Case:
     def ended(self, process: "subprocess.Popen[str]", law: str = "only told errors") -> tuple[int, str]:
         """Wait for a process, and check what it printed; returns its exit status and what it printed."""
         try:
-            out, err = process.communicate(timeout=_SECONDS_MAX)
+            out, err = process.communicate(timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
@@ -529,7 +528,7 @@ async def _hangs(case: _Case, proxy: Proxy) -> None:
 
 
 async def _comes(case: _Case, pilot: Dashboard, name: str, condition: Callable[[], bool]) -> None:
-    ends_s = time.monotonic() + _SECONDS_MAX
+    ends_s = time.monotonic() + SECONDS_MAX
     while not condition():
         if time.monotonic() > ends_s:
             case.violate("every screen tells its age", f"{name}:\n{text_of(pilot)}")

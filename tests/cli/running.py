@@ -20,9 +20,9 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.cli.main import main
 from rsmq_tui.listserver import ListServer
 from tests.killing import ROOT
+from tests.waiting import SECONDS_MAX
 
 _OURS = ("REDIS_URL", "RSMQ_NS", "RSMQ_TUI_READ_ONLY", "NO_COLOR")
-SECONDS_MAX = 100
 PROGRAM = (sys.executable, "-m", "rsmq_tui")
 Running: TypeAlias = "subprocess.Popen[str]"
 

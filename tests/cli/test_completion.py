@@ -25,6 +25,7 @@ from rsmq_tui.cli.commands.completion import script
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
 from tests.cli.running import environment, printed
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,6 @@ _START = {
     "zsh": (["zsh", "-f", "-i"], 'autoload -U compinit; compinit -D -u; eval "$(cat {})"'),
     "fish": (["fish", "--no-config", "-i"], "source {}"),
 }
-_WAIT_S = 100
 # What is said to a terminal and is no text: modes, colours, titles, places of the cursor.
 _TERMINALS_OWN = re.compile(r"\x1b(\[[0-9;?=>]*[a-zA-Z]|[()][0-9A-B]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
 
@@ -77,7 +77,7 @@ class Typed:
         self._until(r"[\r\n]ready\r?\n", seen)
 
     def _until(self, pattern: str, start: int) -> re.Match[str]:
-        ends_s = time.monotonic() + _WAIT_S
+        ends_s = time.monotonic() + SECONDS_MAX
         while True:
             # What is before was typed or printed for another line.
             text = _TERMINALS_OWN.sub("", self._output[start:])

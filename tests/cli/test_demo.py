@@ -27,12 +27,12 @@ from rsmq_tui.triage.actions import Delete
 from rsmq_tui.triage.scope import Everything
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
-from tests.cli.demo.processes import eventually, is_alive, is_gone
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, call, environment, line_of, started
+from tests.cli.demo.processes import is_alive, wait_until_gone
+from tests.cli.running import PROGRAM, Running, call, environment, line_of, started
 from tests.hostile.terminal import Terminal
 from tests.tui.driving import until
 from tests.tui.reading import names_in, text_of
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -54,29 +54,29 @@ def test_prints_its_url_first_and_works() -> None:
             queues = json.loads(call("-r", url, "snapshot").stdout)["queues"]
             return len(queues) >= 5 and sum(queue["totalsent"] for queue in queues) > 0
 
-        assert eventually(is_at_work)
+        wait_until(is_at_work)
 
 
 def test_ends_when_its_time_is_over_and_leaves_no_process() -> None:
     with _demo("--seconds", "0.5") as (process, _, server_pid):
         out, err = process.communicate(timeout=SECONDS_MAX)
         assert (process.returncode, out, err) == (0, "", "")
-        assert is_gone(server_pid)
+        wait_until_gone(server_pid)
 
 
 def test_scenarios_are_listed_and_one_can_be_begun_with() -> None:
     listed = call("demo", "--list").stdout.splitlines()
     assert [line.split()[0] for line in listed[1:]] == list(DEMO_SCENARIOS)
     with _demo("--scenario", "dead-letters") as (_, url, _pid), redis.Redis.from_url(url) as client:
-        assert eventually(lambda: client.zcard("rsmq:orders-dlq") == 40)
+        wait_until(lambda: client.zcard("rsmq:orders-dlq") == 40)
         assert not client.exists("rsmq:invoices:Q")
 
 
 def test_a_scenario_of_clients_begins_at_once_and_one_of_the_server_later() -> None:
     with _demo("--scenario", "burst") as (_, url, _pid), redis.Redis.from_url(url) as client:
-        assert eventually(lambda: int(client.hget("rsmq:orders:Q", "totalsent") or 0) >= 1_000)
+        wait_until(lambda: int(client.hget("rsmq:orders:Q", "totalsent") or 0) >= 1_000)
     with _demo("--scenario", "lost-connection") as (_, url, pid), redis.Redis.from_url(url, retry=None) as client:
-        assert eventually(lambda: _is_refused(client))
+        wait_until(lambda: _is_refused(client))
         assert is_alive(pid)
 
 
@@ -99,7 +99,7 @@ def test_however_it_ends_nothing_is_left_of_a_server_that_is_paused(end: str | s
             terminal.type(end) if isinstance(end, str) else terminal.send(end)
             assert terminal.wait_for_end() == (143 if end is signal.SIGTERM else 0)
             assert "Traceback" not in terminal.screen.text
-        assert eventually(lambda: not list(short.iterdir()))
+        wait_until(lambda: not list(short.iterdir()))
     finally:
         shutil.rmtree(short, ignore_errors=True)
 
@@ -145,7 +145,7 @@ def test_its_namespace_can_be_chosen() -> None:
             return [queue["name"] for queue in found]
 
         # The queues are created after the URL is printed.
-        assert eventually(lambda: bool(known := sorted(rsmq.list_queues())) and names() == known)
+        wait_until(lambda: bool(known := sorted(rsmq.list_queues())) and names() == known)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda sent: sent.name)
@@ -153,7 +153,7 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
     with _demo() as (process, _, server_pid):
         process.send_signal(sent)
         process.wait(timeout=SECONDS_MAX)
-        assert is_gone(server_pid)
+        wait_until_gone(server_pid)
         if sent is signal.SIGINT:
             assert process.stderr is not None
             assert "Traceback" not in process.stderr.read()
@@ -162,11 +162,12 @@ def test_ended_from_outside_it_leaves_no_process(sent: signal.Signals) -> None:
 def test_it_ends_with_its_producers_and_consumers() -> None:
     with _demo() as (process, url, server_pid), redis.Redis.from_url(url) as client:
         # The demo creates the queues before their producers and consumers begin.
-        assert eventually(lambda: client.exists("rsmq:orders:Q") == 1 and bool(_workloads_of(process)))
+        wait_until(lambda: client.exists("rsmq:orders:Q") == 1 and bool(_workloads_of(process)))
         (workload,) = _workloads_of(process)
         os.kill(workload, signal.SIGKILL)
         _, err = process.communicate(timeout=SECONDS_MAX)
-        assert (process.returncode, is_gone(server_pid)) == (2, True)
+        assert process.returncode == 2
+        wait_until_gone(server_pid)
         ended = "rsmq-tui: the demo's producers and consumers have ended: exit status -9; restart rsmq-tui demo"
         assert err.splitlines()[-1] == ended
 

@@ -37,12 +37,13 @@ from rsmq_tui.protocol import ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.theme import read_theme
 from tests.cli.conftest import Command
-from tests.cli.running import SECONDS_MAX, call_until, environment, line_of, parsed, started, status_of
+from tests.cli.running import call_until, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
 from tests.history.replayed import Tape, said
 from tests.hostile.terminal import COLUMNS, LINES
 from tests.tui.driving import until
 from tests.tui.reading import text_of
+from tests.waiting import SECONDS_MAX
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "rsmq_tui" / "docs"

@@ -16,8 +16,9 @@ from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor.text import cells
 from tests.cli.conftest import Command, write
-from tests.cli.running import SECONDS_MAX, environment
+from tests.cli.running import environment
 from tests.events.made import SERVER, event
+from tests.waiting import SECONDS_MAX
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from redis import Redis
 import rsmq_tui.web.exporter
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, printed, started
+from tests.cli.running import PROGRAM, Running, line_of, printed, started
 from tests.hostile.payloads import plant_queue
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 from tests.web.exporter.scraping import ask
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,8 @@ import redis
 
 from rsmq_tui.cli.errors import cannot_listen
 from tests.cli.conftest import Command
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, line_of, started
+from tests.cli.running import PROGRAM, Running, line_of, started
+from tests.waiting import SECONDS_MAX
 
 
 @contextmanager

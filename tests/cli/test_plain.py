@@ -19,9 +19,10 @@ from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
 from rsmq_tui.monitor.tracking.series import Sample
 from rsmq_tui.protocol import Address, Failure, Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
+from tests.cli.running import PROGRAM, environment, line_of, started
 from tests.events.made import NOON_MS, SERVER, polled, state
 from tests.hostile.terminal import Terminal
+from tests.waiting import SECONDS_MAX
 
 _FAILURE = Failure("refused", "connection refused", "is the server running?")
 

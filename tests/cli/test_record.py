@@ -14,9 +14,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Address, Rsmq
 from tests.cli.conftest import Command
-from tests.cli.running import PROGRAM, SECONDS_MAX, Running, environment, line_of, started
+from tests.cli.running import PROGRAM, Running, environment, line_of, started
 from tests.history.made import left_over, rows_of
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 
 @contextmanager

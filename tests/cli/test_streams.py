@@ -7,7 +7,8 @@ import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
-from tests.cli.running import PROGRAM, SECONDS_MAX, environment
+from tests.cli.running import PROGRAM, environment
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command, write
-from tests.cli.running import PROGRAM, SECONDS_MAX, environment, line_of, started
+from tests.cli.running import PROGRAM, environment, line_of, started
 from tests.hostile.terminal import Terminal
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 

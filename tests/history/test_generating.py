@@ -17,10 +17,9 @@ from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.schema import MESSAGES, SCHEMAS
 from rsmq_tui.history.synthetic import Generator, HistorySpec, Progress
 from rsmq_tui.history.writer import RecordingSettings, Writer
-from tests.cli.running import SECONDS_MAX
 from tests.history.made import DAY_MS, rows_of
 from tests.killing import ROOT
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
 pytestmark = pytest.mark.slow
 

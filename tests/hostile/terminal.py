@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.hostile.emulator import Screen
+from tests.waiting import SECONDS_MAX
 
 COLUMNS, LINES = 160, 48
 _ROOT = Path(__file__).parents[2]
 # Opening a terminal makes it the controlling one of a session that has none.
 _OPEN = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>"$terminal"'
-_PATIENCE_S = 100.0
 
 
 class Terminal:
@@ -107,7 +107,7 @@ class Terminal:
 
     def wait_for_end(self) -> int:
         """Read until the program has ended, and return its exit status."""
-        deadline_s = time.monotonic() + _PATIENCE_S
+        deadline_s = time.monotonic() + SECONDS_MAX
         while self.process.poll() is None:
             self._read(0.02)
             assert time.monotonic() < deadline_s, f"it does not end:\n{self.screen.text}"
@@ -121,7 +121,7 @@ class Terminal:
         return _settings(termios.tcgetattr(self._inside)) == _settings(self.before)
 
     def _read_until(self, condition: Callable[[], bool], what: object) -> str:
-        deadline_s = time.monotonic() + _PATIENCE_S
+        deadline_s = time.monotonic() + SECONDS_MAX
         came = True
         while not (came and condition()):
             came = self._read(0.02)

@@ -24,13 +24,13 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.quick_apps import strips_of, strips_unless_unchanged
+from tests.waiting import SECONDS_MAX
 
 Dashboard = Pilot[None]
 
 # Categories that a terminal acts upon, or that a reader cannot see: controls, formats, surrogates, private use,
 # unassigned, line and paragraph separators.
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_PATIENCE_S = 100.0
 _LOOK_S = 0.015
 
 
@@ -70,7 +70,7 @@ def text_of(pilot: Dashboard) -> str:
 
 async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
     """Wait until the screen holds all the words, or the condition is true; every screen on the way is harmless."""
-    ends_s = time.monotonic() + _PATIENCE_S
+    ends_s = time.monotonic() + SECONDS_MAX
     look_s = _LOOK_S
     while time.monotonic() < ends_s:
         assert_up(pilot)

@@ -7,7 +7,7 @@ import redis
 
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.protocol import Namespaces, PageRequest, Rsmq, RsmqReader
-from tests.cli.demo.processes import eventually
+from tests.waiting import wait_until
 
 
 class TestNamespaces:
@@ -114,7 +114,7 @@ async def test_after_closing_no_connection_is_left(client: redis.Redis, redis_ur
         assert "rsmq-tui" in {found.get("lib-name") for found in client.client_list()}
 
     # The server learns of it by the network.
-    assert eventually(lambda: "rsmq-tui" not in {found.get("lib-name") for found in client.client_list()})
+    wait_until(lambda: "rsmq-tui" not in {found.get("lib-name") for found in client.client_list()})
 
 
 async def test_it_can_be_closed_unused(redis_url: str) -> None:

@@ -32,9 +32,8 @@ from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, MessageBatch
 from rsmq_tui.protocol.rsmq.operations import RawMessage
 from tests.servers.whole import whole_walk
-from tests.waiting import wait_until
+from tests.waiting import SECONDS_MAX, wait_until
 
-SECONDS_MAX = 100
 PASSWORD = 'p@ss/w#rd "é'
 Configured = Callable[..., Profile]
 

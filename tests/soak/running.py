@@ -19,13 +19,13 @@ from tests.clocked_server import ClockedServer
 from tests.hostile.terminal import Terminal
 from tests.soak import looking, users
 from tests.soak.report import settled_s
+from tests.waiting import SECONDS_MAX, wait_until
 from tests.web.serving import serving
 
 SAMPLES = "samples.jsonl"
 LISTS = ("queue:*",)
 # In a minute: what is open for a moment, a file or a connection, is missing in one of them.
 _LOOKS = 20
-_PATIENCE_S = 120.0
 # What the programs keep at most of any time: a day of each queue, and the last hour more finely.
 _KEPT_S = 25 * 3600
 # The part of the time before the judgement in which the server's clock goes through that.
@@ -94,7 +94,7 @@ def run(plan: Plan, say: Callable[[str], None]) -> None:
             start_us=time.time_ns() // 1000 - round((plan.clock_s + _BEHIND_S) * 1e6), speed=plan.speed
         ) as server,
         # On a busy machine the server may answer late; the run goes on.
-        Redis.from_url(server.url, socket_timeout=_PATIENCE_S) as client,
+        Redis.from_url(server.url, socket_timeout=SECONDS_MAX) as client,
         (plan.out / SAMPLES).open("x", buffering=1) as samples,
     ):
         if not server.is_clocked:
@@ -119,14 +119,14 @@ def _everything(plan: Plan, server: ClockedServer) -> Iterator[Soak]:
     port = _free_port()
     with ExitStack() as stack:
         workload = stack.enter_context(WorkloadProcess(server.url, speed=plan.speed))
-        assert workload.wait_ready(timeout_s=_PATIENCE_S)
+        assert workload.wait_ready(timeout_s=SECONDS_MAX)
         for name, arguments in {
             "recorder": ("record", "--out", str(plan.out / "history"), "--every", "1s", "--messages", "2m"),
             "exporter": ("exporter", "--port", str(port)),
             "watch": ("watch", "--json"),
         }.items():
             soak.pids[name] = stack.enter_context(_command(plan.out / f"{name}.log", arguments, given))
-        _wait_until(lambda: _listens(port), "the exporter answers")
+        wait_until(lambda: _listens(port), "the exporter answers")
         terminal = stack.enter_context(Terminal(settings=plan.out / "state", environment=given))
         soak.pids |= {"dashboard": terminal.process.pid, "server": server.pid, "workload": workload.pid}
 
@@ -144,7 +144,7 @@ def _everything(plan: Plan, server: ClockedServer) -> Iterator[Soak]:
         for thread in threads:
             thread.start()
         try:
-            _wait_until(lambda: "page" in soak.pids, "a page shows the queues")
+            wait_until(lambda: "page" in soak.pids, "a page shows the queues")
             yield soak
         finally:
             soak.stop.set()
@@ -271,14 +271,6 @@ channels = ["file"]
 [channels.file]
 command = ["/bin/sh", "-c", {json.dumps(f"cat >>'{alerts}'; echo >>'{alerts}'")}]
 """
-
-
-def _wait_until(holds: Callable[[], object], what: str) -> None:
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not holds():
-        if time.monotonic() > deadline_s:
-            raise RuntimeError(f"never: {what}")
-        time.sleep(0.05)
 
 
 def _listens(port: int) -> bool:

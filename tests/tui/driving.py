@@ -21,18 +21,18 @@ from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.reading import app_of, source_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import poll_of, queue_of
+from tests.waiting import SECONDS_MAX
 
 ScreenT = TypeVar("ScreenT", bound=Screen[Any])
 
 # On a busy machine a thread or the server may take long.
-_PATIENCE_S = 100.0
 _QUICK_ROUNDS = 20
 _CONTROLS = {"\r": "enter", "\x1b": "escape"}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:
     """Let the app work until a condition holds; fail with ``what`` if it does not."""
-    ends_s = time.monotonic() + _PATIENCE_S
+    ends_s = time.monotonic() + SECONDS_MAX
     turn = 0
     while turn < _QUICK_ROUNDS or time.monotonic() < ends_s:
         if condition():

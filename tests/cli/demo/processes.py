@@ -4,24 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import rsmq_tui
-
-DEADLINE_S = 100.0
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Wait for a condition; False when it still does not hold after the deadline."""
-    end_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > end_s:
-            return False
-        time.sleep(0.005)
-    return True
+from tests.waiting import wait_until
 
 
 def is_alive(pid: int) -> bool:
@@ -39,9 +27,9 @@ def is_alive(pid: int) -> bool:
     return state.stdout.strip()[:1] not in {"", "Z"}
 
 
-def is_gone(pid: int) -> bool:
-    """Wait for that process to end; False when it is still there after the deadline."""
-    return eventually(lambda: not is_alive(pid))
+def wait_until_gone(pid: int) -> None:
+    """Wait for that process to end."""
+    wait_until(lambda: not is_alive(pid), f"{pid} ends")
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from redis.asyncio.connection import AbstractConnection
 from rsmq_tui.cli.demo.scenarios import ListScenario, Scenario
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import connect_async
-from tests.cli.demo.processes import DEADLINE_S
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 
 @asynccontextmanager
@@ -21,19 +20,19 @@ async def working(url: str, *scenarios: Scenario | ListScenario, **options: Any)
     """Run scenarios once their backlogs are in place, as long as the block."""
     stop, ready = asyncio.Event(), asyncio.Event()
     task = asyncio.create_task(run_workload(url, stop=stop, scenarios=scenarios, on_ready=ready.set, **options))
-    async with asyncio.timeout(DEADLINE_S):
+    async with asyncio.timeout(SECONDS_MAX):
         await ready.wait()
     try:
         yield
     finally:
         stop.set()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             await task
 
 
 def waiting_long(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Let calls wait for their replies longer than the end of a workload may take; return what counts those that do."""
-    patient = partial(connect_async, timeout_s=10 * DEADLINE_S)
+    patient = partial(connect_async, timeout_s=10 * SECONDS_MAX)
     monkeypatch.setattr("rsmq_tui.cli.demo.workload.connect_async", patient)
     read, waiting = AbstractConnection.read_response, set[object]()
 

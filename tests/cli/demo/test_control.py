@@ -16,7 +16,8 @@ from rsmq_tui.cli.demo import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.cli.demo.control import CLIENT_CONTROLS, SERVER_CONTROLS, DemoControls
 from rsmq_tui.cli.demo.scenarios import DEMO_SCENARIOS, ListScenario
 from rsmq_tui.protocol import Rsmq, sent_ms
-from tests.cli.demo.processes import eventually, is_alive, is_gone, parent
+from tests.cli.demo.processes import is_alive, parent, wait_until_gone
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="looks at processes the POSIX way")
 
@@ -46,10 +47,10 @@ class Demo:
             sent, depth = pipeline.execute()
         return int(sent) - int(depth)
 
-    def grows(self, name: str, queue: str = "orders", by: int = 20) -> bool:
+    def wait_until_grown(self, name: str, queue: str = "orders", by: int = 20) -> None:
         """Wait until a total has grown."""
         before = self.total(name, queue)
-        return eventually(lambda: self.total(name, queue) >= before + by)
+        wait_until(lambda: self.total(name, queue) >= before + by)
 
 
 @pytest.fixture(scope="module")
@@ -70,35 +71,35 @@ def test_a_stopped_consumer_receives_nothing_until_it_goes_on(demo: Demo) -> Non
     demo.turn("consumer-stop")
     sent = demo.total("totalsent")
     # Whatever was being received when it was stopped has been counted by now.
-    assert demo.grows("totalsent")
+    demo.wait_until_grown("totalsent")
     received = demo.total("totalrecv")
-    assert demo.grows("totalsent", by=40)
+    demo.wait_until_grown("totalsent", by=40)
     assert demo.total("totalrecv") == received
     assert demo.total("totalsent") > sent
     demo.turn("consumer-stop", on=False)
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
 
 
 def test_a_stopped_producer_sends_nothing(demo: Demo) -> None:
     demo.turn("producer-stop")
-    assert eventually(lambda: demo.client.zcard("rsmq:orders") == 0)
-    assert demo.grows("totalsent", "emails")
+    wait_until(lambda: demo.client.zcard("rsmq:orders") == 0)
+    demo.wait_until_grown("totalsent", "emails")
     sent = demo.total("totalsent")
-    assert demo.grows("totalsent", "emails")
+    demo.wait_until_grown("totalsent", "emails")
     assert demo.total("totalsent") == sent
     demo.turn("producer-stop", on=False)
-    assert demo.grows("totalsent")
+    demo.wait_until_grown("totalsent")
 
 
 def test_slow_consumers_lag_behind_and_fast_ones_make_up_for_it(demo: Demo) -> None:
     demo.turn("consumer-slow")
     demo.turn("producer-fast")
-    assert eventually(lambda: demo.client.zcard("rsmq:orders") > 300)
+    wait_until(lambda: demo.client.zcard("rsmq:orders") > 300)
     demo.turn("consumer-slow", on=False)
     demo.turn("producer-fast", on=False)
     demo.turn("consumer-fast")
     demo.turn("producer-slow")
-    assert eventually(lambda: demo.client.zcard("rsmq:orders") < 60)
+    wait_until(lambda: demo.client.zcard("rsmq:orders") < 60)
     demo.turn("consumer-fast", on=False)
     demo.turn("producer-slow", on=False)
 
@@ -106,9 +107,9 @@ def test_slow_consumers_lag_behind_and_fast_ones_make_up_for_it(demo: Demo) -> N
 def test_what_a_crashing_consumer_takes_stays(demo: Demo) -> None:
     demo.turn("consumer-crash")
     # What was in work before may be deleted still.
-    assert demo.grows("totalrecv", by=150)
+    demo.wait_until_grown("totalrecv", by=150)
     deleted = demo.deleted()
-    assert demo.grows("totalrecv", by=60)
+    demo.wait_until_grown("totalrecv", by=60)
     assert demo.deleted() == deleted
     demo.turn("consumer-crash", on=False)
 
@@ -142,7 +143,7 @@ def test_poison_is_received_again_until_it_is_taken_back(demo: Demo) -> None:
         # Others come back too, because consumers fail now and then; only this one is cut off.
         return [id for id in often if not fields.get(id, b"}").endswith(b"}")]
 
-    assert eventually(lambda: len(poison()) == 1)
+    wait_until(lambda: len(poison()) == 1)
     (id,) = poison()
     demo.turn("poison", on=False)
     assert demo.client.zscore("rsmq:orders", id) is None
@@ -151,7 +152,7 @@ def test_poison_is_received_again_until_it_is_taken_back(demo: Demo) -> None:
 def test_delayed_messages_are_hidden_at_first(demo: Demo) -> None:
     queues = Rsmq(demo.client)
     demo.turn("delays", "emails")
-    assert eventually(lambda: queues.get_queue_attributes("emails").hiddenmsgs > 20)
+    wait_until(lambda: queues.get_queue_attributes("emails").hiddenmsgs > 20)
     seconds, _ = demo.client.time()
     (_, due_ms), *_ = demo.client.zrevrange("rsmq:emails", 0, 0, withscores=True)
     assert 15 < due_ms / 1000 - seconds <= 61
@@ -166,7 +167,7 @@ def test_a_wrong_clock_makes_old_ids(demo: Demo) -> None:
         ids = demo.client.zrange("rsmq:orders", 0, -1)
         return max((seconds - (sent_ms(id.decode(), now_ms=seconds * 1000) or 0) / 1000 for id in ids), default=0.0)
 
-    assert eventually(lambda: 3_590 < newest_age_s() < 3_700)
+    wait_until(lambda: 3_590 < newest_age_s() < 3_700)
     demo.turn("wrong-clock", on=False)
 
 
@@ -176,17 +177,17 @@ def test_odd_dates_are_in_seconds_and_leave_with_their_control(demo: Demo) -> No
     def odd() -> list[bytes]:
         return [id for id in demo.client.zrange("rsmq:orders", 0, -1) if len(id) == 28]
 
-    assert eventually(lambda: len(odd()) > 3)
-    assert eventually(lambda: any(int(demo.client.hget("rsmq:orders:Q", id + b":rc") or 0) > 0 for id in odd()))
+    wait_until(lambda: len(odd()) > 3)
+    wait_until(lambda: any(int(demo.client.hget("rsmq:orders:Q", id + b":rc") or 0) > 0 for id in odd()))
     assert "deleted" in demo.turn("odd-dates", on=False)
-    assert eventually(lambda: odd() == [])
+    wait_until(lambda: odd() == [])
 
 
 def test_a_slow_server_is_slow_and_works(demo: Demo) -> None:
     demo.turn("server-slow", "")
-    assert eventually(lambda: _state(demo.server.pid) == "T")
-    assert eventually(lambda: _state(demo.server.pid) != "T")
-    assert demo.grows("totalrecv")
+    wait_until(lambda: _state(demo.server.pid) == "T")
+    wait_until(lambda: _state(demo.server.pid) != "T")
+    demo.wait_until_grown("totalrecv")
     demo.turn("server-slow", "", on=False)
     assert _state(demo.server.pid) != "T"
 
@@ -196,7 +197,7 @@ def test_a_paused_server_does_not_answer_until_it_goes_on(demo: Demo) -> None:
     with pytest.raises(redis.TimeoutError):
         demo.client.ping()
     demo.turn("server-pause", "", on=False)
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
 
 
 def test_a_server_that_is_cut_off_refuses_connections_and_keeps_its_data(demo: Demo) -> None:
@@ -211,7 +212,7 @@ def test_a_server_that_is_cut_off_refuses_connections_and_keeps_its_data(demo: D
     demo.turn("server-cut", "", on=False)
     assert demo.client.get("kept") == b"1"
     assert demo.server.pid == pid
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
 
 
 def test_a_server_that_is_shut_down_starts_again_with_its_data(demo: Demo) -> None:
@@ -222,14 +223,14 @@ def test_a_server_that_is_shut_down_starts_again_with_its_data(demo: Demo) -> No
     demo.turn("server-down", "")
     with pytest.raises(redis.ConnectionError):
         demo.client.ping()
-    assert is_gone(pid)
+    wait_until_gone(pid)
     assert demo.server.is_running
     with pytest.raises(EmbeddedError, match="start it again first"):
         demo.controls.switch("server-pause", "")
     demo.turn("server-down", "", on=False)
     assert (demo.server.url, demo.client.get("kept")) == (url, b"2")
     assert demo.server.pid != pid
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
     # Who waits for the end of the server does not take this for it.
     assert ended.is_alive()
 
@@ -241,7 +242,7 @@ def test_a_server_whose_port_was_taken_can_be_started_again_later(demo: Demo) ->
             demo.controls.switch("server-down", "")
         assert demo.controls.is_on("server-down", "")
     demo.turn("server-down", "", on=False)
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
 
 
 def test_a_full_memory_refuses_what_needs_more(demo: Demo) -> None:
@@ -250,11 +251,11 @@ def test_a_full_memory_refuses_what_needs_more(demo: Demo) -> None:
         demo.client.set("small", b"x")
     # Nothing is sent or received any more, and what is in work is still deleted.
     sent, received = demo.total("totalsent"), demo.total("totalrecv")
-    assert eventually(lambda: _refusals(demo.client) > 5)
+    wait_until(lambda: _refusals(demo.client) > 5)
     assert (demo.total("totalsent"), demo.total("totalrecv")) == (sent, received)
     demo.turn("server-full", "", on=False)
     demo.client.set("small", b"x")
-    assert demo.grows("totalrecv")
+    demo.wait_until_grown("totalrecv")
 
 
 def _refusals(client: redis.Redis) -> int:
@@ -305,9 +306,9 @@ signal.pause()
 """
     with parent(script, name) as (process, (server, workload, folder)):
         process.send_signal(signal.SIGKILL)
-        assert is_gone(int(server))
-        assert is_gone(int(workload))
-        assert eventually(lambda: not Path(folder).exists())
+        wait_until_gone(int(server))
+        wait_until_gone(int(workload))
+        wait_until(lambda: not Path(folder).exists())
 
 
 def _state(pid: int) -> str:
@@ -323,6 +324,6 @@ def test_the_end_of_a_demo_lets_a_stopped_server_go() -> None:
         with DemoControls(server, workload, "healthy") as controls:
             controls.switch("server-slow", "")
             controls.switch("server-pause", "")
-            assert eventually(lambda: _state(pid) == "T")
+            wait_until(lambda: _state(pid) == "T")
         assert _state(pid) != "T"
     assert not is_alive(pid)

@@ -17,8 +17,9 @@ from rsmq_tui.cli.demo import EmbeddedError, EmbeddedServer, WorkloadProcess
 from rsmq_tui.cli.demo.scenarios import DELAYED, LIST_SCENARIOS
 from rsmq_tui.monitor.filters.json_paths import age_path, read_age
 from rsmq_tui.protocol import Rsmq, sent_ms
-from tests.cli.demo.processes import DEADLINE_S, eventually, is_alive, is_gone, parent
+from tests.cli.demo.processes import is_alive, parent, wait_until_gone
 from tests.cli.running import call
+from tests.waiting import SECONDS_MAX, wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -57,15 +58,15 @@ def test_all_queues_exist(demo: redis.Redis) -> None:
 
 
 def test_the_ok_queue_drains_and_is_worked_on(demo: redis.Redis) -> None:
-    assert eventually(lambda: total(demo, "thumbnails", "totalsent") > 500)
-    assert eventually(lambda: demo.zcard("rsmq:thumbnails") < total(demo, "thumbnails", "totalsent") - 100)
-    assert eventually(lambda: demo.zcount("rsmq:thumbnails", now_ms(demo), "+inf") > 100)
+    wait_until(lambda: total(demo, "thumbnails", "totalsent") > 500)
+    wait_until(lambda: demo.zcard("rsmq:thumbnails") < total(demo, "thumbnails", "totalsent") - 100)
+    wait_until(lambda: demo.zcount("rsmq:thumbnails", now_ms(demo), "+inf") > 100)
 
 
 def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis) -> None:
-    assert eventually(lambda: demo.zcard("rsmq:emails") > 3_010)
+    wait_until(lambda: demo.zcard("rsmq:emails") > 3_010)
     assert total(demo, "emails", "totalrecv") == 0
-    assert eventually(lambda: demo.zcard("rsmq:emails") == total(demo, "emails", "totalsent"))
+    wait_until(lambda: demo.zcard("rsmq:emails") == total(demo, "emails", "totalsent"))
     oldest = sent_ms(demo.zrange("rsmq:emails", 0, 0)[0].decode(), now_ms=now_ms(demo))
     assert oldest is not None
     assert 2_459 < (now_ms(demo) - oldest) / 1000 < 2_460 + 120
@@ -74,8 +75,8 @@ def test_the_stalled_queue_fills_and_nobody_receives(demo: redis.Redis) -> None:
 def test_the_growing_queue_has_an_old_backlog_and_is_consumed(demo: redis.Redis) -> None:
     # It recovers down to 36,000, which it may have done where other tests had their time first.
     assert demo.zcard("rsmq:orders") > 35_000
-    assert eventually(lambda: total(demo, "orders", "totalsent") > total(demo, "orders", "totalrecv") + 50)
-    assert eventually(lambda: total(demo, "orders", "totalrecv") > 1_600)
+    wait_until(lambda: total(demo, "orders", "totalsent") > total(demo, "orders", "totalrecv") + 50)
+    wait_until(lambda: total(demo, "orders", "totalrecv") > 1_600)
     oldest = sent_ms(demo.zrange("rsmq:orders", 0, 0)[0].decode(), now_ms=now_ms(demo))
     assert oldest is not None
     assert (now_ms(demo) - oldest) / 1000 > 7_500
@@ -91,14 +92,14 @@ def test_poison_is_received_and_never_deleted(demo: redis.Redis) -> None:
     before = receive_counts()
     assert len(before) == 9
     assert max(before) >= 9
-    assert eventually(lambda: sum(receive_counts()) > sum(before) + 3)
+    wait_until(lambda: sum(receive_counts()) > sum(before) + 3)
     assert len(receive_counts()) == 9
     assert sum(rc >= 5 for rc in receive_counts()) >= 5
 
 
 def test_delayed_messages_become_due_later(demo: redis.Redis) -> None:
     assert DELAYED.backlog is not None
-    assert eventually(lambda: total(demo, "reminders", "totalsent") > DELAYED.backlog.count + 2)
+    wait_until(lambda: total(demo, "reminders", "totalsent") > DELAYED.backlog.count + 2)
     now = now_ms(demo)
     scores = [score for _, score in demo.zrange("rsmq:reminders", 0, -1, withscores=True)]
     assert sum(score > now for score in scores) > 80
@@ -106,8 +107,8 @@ def test_delayed_messages_become_due_later(demo: redis.Redis) -> None:
 
 
 def test_webhooks_come_in_bursts_and_go(demo: redis.Redis) -> None:
-    assert eventually(lambda: total(demo, "webhooks", "totalsent") > 60)
-    assert eventually(lambda: demo.zcard("rsmq:webhooks") < 30)
+    wait_until(lambda: total(demo, "webhooks", "totalsent") > 60)
+    wait_until(lambda: demo.zcard("rsmq:webhooks") < 30)
 
 
 def expired(client: redis.Redis, queue: str) -> int:
@@ -115,13 +116,13 @@ def expired(client: redis.Redis, queue: str) -> int:
 
 
 def test_a_crashing_worker_leaves_items_and_a_reaper_brings_them_back(demo: redis.Redis) -> None:
-    assert eventually(lambda: expired(demo, "queue:thumbnails") > 0)
-    assert eventually(lambda: expired(demo, "queue:thumbnails") == 0)
-    assert eventually(lambda: demo.llen("queue:thumbnails:processing") > 1)
+    wait_until(lambda: expired(demo, "queue:thumbnails") > 0)
+    wait_until(lambda: expired(demo, "queue:thumbnails") == 0)
+    wait_until(lambda: demo.llen("queue:thumbnails:processing") > 1)
 
 
 def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis) -> None:
-    assert eventually(lambda: demo.llen("queue:webhooks-out") < 1_880)
+    wait_until(lambda: demo.llen("queue:webhooks-out") < 1_880)
     assert (
         json.loads(demo.lindex("queue:webhooks-out", -1))["created"]
         < json.loads(demo.lindex("queue:webhooks-out", 0))["created"]
@@ -130,7 +131,7 @@ def test_a_plain_worker_works_off_an_old_backlog(demo: redis.Redis) -> None:
 
 
 def test_what_a_dead_worker_left_without_a_reaper_stays(demo: redis.Redis) -> None:
-    assert eventually(lambda: demo.llen("queue:imports") > 240)
+    wait_until(lambda: demo.llen("queue:imports") > 240)
     assert (demo.llen("queue:imports:processing"), expired(demo, "queue:imports")) == (12, 9)
 
 
@@ -168,7 +169,7 @@ def test_ends_when_its_standard_input_does(filled: str) -> None:
         assert process.stderr is not None
         assert process.stdout.readline() == b"ready\n"
         process.stdin.close()
-        assert process.wait(DEADLINE_S) == 0
+        assert process.wait(SECONDS_MAX) == 0
         assert process.stderr.read() == b""
 
 
@@ -190,7 +191,7 @@ signal.pause()
     with parent(script, filled, str(is_ready)) as (process, (pid,)):
         assert is_alive(int(pid))
         os.killpg(process.pid, sent)
-        assert is_gone(int(pid))
+        wait_until_gone(int(pid))
 
 
 def test_ends_with_its_parent_although_a_forked_child_lives_on(redis_url: str) -> None:
@@ -205,7 +206,7 @@ signal.pause()
 """
     with parent(script, redis_url) as (process, (pid,)):
         process.kill()
-        assert is_gone(int(pid))
+        wait_until_gone(int(pid))
 
 
 def test_start_and_stop(redis_url: str) -> None:
@@ -228,7 +229,7 @@ def test_start_and_stop(redis_url: str) -> None:
 def test_a_failure_is_told() -> None:
     with WorkloadProcess("http://localhost") as workload:
         assert not workload.wait_ready()
-        assert eventually(lambda: not workload.is_running)
+        wait_until(lambda: not workload.is_running)
         assert "not a Redis URL" in (workload.failure or "")
 
 

@@ -15,10 +15,9 @@ from rsmq_tui.cli.demo import scenarios as embedded_scenarios
 from rsmq_tui.cli.demo.scenarios import Abandoned, Backlog, Bounds, Hands, ListScenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import AsyncListQueue, Lease, ListQueue, Reaped
-from tests.cli.demo.processes import DEADLINE_S
 from tests.cli.demo.running import highest_of_two_swings, waiting_long, working
 from tests.protocol.keyspace import now_ms
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 QUEUE, PROCESSING, LEASES = "queue:jobs", "queue:jobs:processing", "queue:jobs:leases"
 # Never done with anything, and dead before long.
@@ -272,7 +271,7 @@ async def test_goes_on_when_the_server_comes_back_empty(acknowledged: list[bytes
     with EmbeddedServer(port=port):
         await until(lambda: len(acknowledged) > 350)
         stop.set()
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             await task
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.demo.processes import eventually, is_alive, is_gone, parent
+from tests.cli.demo.processes import is_alive, parent, wait_until_gone
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="the guard is a POSIX shell")]
 
@@ -31,8 +32,8 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def is_empty(folder: Path) -> bool:
-    return eventually(lambda: not list(folder.iterdir()))
+def wait_until_empty(folder: Path) -> None:
+    wait_until(lambda: not list(folder.iterdir()))
 
 
 @pytest.mark.parametrize("transport", ["tcp", "unix"])
@@ -41,24 +42,24 @@ def test_a_signal_to_the_parent(folder: Path, sent: signal.Signals, transport: s
     with parent(START + READY + WAIT, str(folder), transport) as (process, (pid,)):
         assert is_alive(int(pid))
         process.send_signal(sent)
-        assert is_gone(int(pid))
-        assert is_empty(folder)
+        wait_until_gone(int(pid))
+        wait_until_empty(folder)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_to_the_parents_process_group(folder: Path, sent: signal.Signals) -> None:
     with parent(START + READY + WAIT, str(folder)) as (process, (pid,)):
         os.killpg(process.pid, sent)
-        assert is_gone(int(pid))
-        assert is_empty(folder)
+        wait_until_gone(int(pid))
+        wait_until_empty(folder)
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError", "os._exit(3)", "os.abort()", "sys.exit(3)", ""])
 def test_the_parent_ends_by_itself(folder: Path, end: str) -> None:
     with parent(START + READY + end, str(folder)) as (process, (pid,)):
         process.wait()
-        assert is_gone(int(pid))
-        assert is_empty(folder)
+        wait_until_gone(int(pid))
+        wait_until_empty(folder)
 
 
 def test_ctrl_c_leaves_the_server_to_a_parent_that_goes_on(folder: Path) -> None:
@@ -74,7 +75,7 @@ while True:
         assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
         process.kill()
-        assert is_gone(int(pid))
+        wait_until_gone(int(pid))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,8 @@ while True:
 def test_other_children_do_not_keep_the_server_alive(folder: Path, other: str) -> None:
     with parent(START + other + "\n" + READY + WAIT, str(folder)) as (process, (pid,)):
         process.kill()
-        assert is_gone(int(pid))
-        assert is_empty(folder)
+        wait_until_gone(int(pid))
+        wait_until_empty(folder)
 
 
 def test_a_forked_child_neither_stops_the_server_nor_loses_sight_of_it(folder: Path) -> None:
@@ -110,7 +111,7 @@ print(server.pid, status, server.is_running, flush=True)
         process.wait()
         assert process.stderr is not None
         assert process.stderr.read() == ""
-        assert is_gone(int(words[0]))
+        wait_until_gone(int(words[0]))
 
 
 def test_a_server_started_in_a_forked_child_ends_with_the_child(folder: Path) -> None:
@@ -123,11 +124,11 @@ signal.pause()
 """
     with parent(START + fork, str(folder)) as (process, (theirs, mine, child)):
         os.kill(int(child), signal.SIGKILL)
-        assert is_gone(int(mine))
+        wait_until_gone(int(mine))
         assert is_alive(int(theirs))
         process.kill()
-        assert is_gone(int(theirs))
-        assert is_empty(folder)
+        wait_until_gone(int(theirs))
+        wait_until_empty(folder)
 
 
 def test_the_parent_dies_after_its_server_did(folder: Path) -> None:
@@ -140,7 +141,7 @@ while server.is_running:
         assert not is_alive(int(pid))
         assert list(folder.iterdir())
         process.kill()
-        assert is_empty(folder)
+        wait_until_empty(folder)
 
 
 @pytest.mark.skipif(shutil.which("pgrep") is None, reason="needs pgrep")
@@ -155,6 +156,6 @@ print(pid, len(guards), flush=True)
 """
     with parent(START + without, str(folder)) as (process, (pid, guards)):
         assert guards == "1"
-        assert is_gone(int(pid))
-        assert is_empty(folder)
+        wait_until_gone(int(pid))
+        wait_until_empty(folder)
         assert process.wait() == 0

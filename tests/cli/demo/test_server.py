@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from rsmq_tui.cli.demo import EmbeddedError, EmbeddedServer, ServerStartError, server
-from tests.cli.demo.processes import eventually, is_alive, is_gone
+from tests.cli.demo.processes import is_alive, wait_until_gone
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize("unix_socket", [False, True])
@@ -116,7 +117,7 @@ def test_started_and_stopped_from_many_threads() -> None:
     assert len(pids) == 8
     assert len(set(pids)) == 1
     assert not embedded.is_running
-    assert is_gone(pids[0])
+    wait_until_gone(pids[0])
 
 
 def test_takes_another_port_when_somebody_was_faster(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,13 +168,13 @@ def test_a_server_that_never_answers_is_told_and_ended(monkeypatch: pytest.Monke
     monkeypatch.setattr(server, "find_server", lambda: silent)
     with pytest.raises(ServerStartError, match=r"does not answer.*\n.*thinking"):
         EmbeddedServer().start(timeout_s=0.5)
-    assert is_gone(int(pid_file.read_text()))
+    wait_until_gone(int(pid_file.read_text()))
 
 
 def test_notices_that_the_server_died() -> None:
     with EmbeddedServer() as embedded:
         os.kill(embedded.pid, 9)
-        assert eventually(lambda: not embedded.is_running)
+        wait_until(lambda: not embedded.is_running)
         embedded.start()
         assert embedded.is_running
 

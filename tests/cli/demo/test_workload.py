@@ -11,9 +11,8 @@ from rsmq_tui.cli.demo import EmbeddedServer, scenarios
 from rsmq_tui.cli.demo.scenarios import Backlog, Bounds, Consumer, Scenario, VariedRate
 from rsmq_tui.cli.demo.workload import run_workload
 from rsmq_tui.protocol import Rsmq
-from tests.cli.demo.processes import DEADLINE_S
 from tests.cli.demo.running import highest_of_two_swings, waiting_long, working
-from tests.waiting import until
+from tests.waiting import SECONDS_MAX, until
 
 BUSY = Scenario(
     "busy",
@@ -172,7 +171,7 @@ async def test_ends_when_it_is_cancelled(redis_url: str, client: redis.Redis) ->
     await until(lambda: client.scard("rsmq:QUEUES") == 2)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(SECONDS_MAX):
             await task
 
 

@@ -15,8 +15,9 @@ from rsmq_tui.cli.rsmqctl import server
 from rsmq_tui.cli.rsmqctl.main import main
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Address, Rsmq
-from tests.cli.running import SECONDS_MAX, call_waiting, environment, printed, python, run
+from tests.cli.running import call_waiting, environment, printed, python, run
 from tests.hostile.terminal import Terminal
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 

@@ -18,8 +18,7 @@ from rsmq_tui.profiles.alerts import Alerts, Channel, Rule, read_condition
 from tests.events.alerts.made import message
 from tests.events.made import polled, state
 from tests.monitor.timing import FakeClock
-
-_PATIENCE_S = 100.0
+from tests.waiting import SECONDS_MAX
 
 
 class Service:
@@ -173,7 +172,7 @@ def running(given: Alerts, **values: Any) -> Iterator[AlertRunner]:
     try:
         yield runner
     finally:
-        runner.close(_PATIENCE_S)
+        runner.close(SECONDS_MAX)
 
 
 def take(runner: AlertRunner, *names: str, profile: str = "") -> None:
@@ -196,14 +195,14 @@ def test_a_channel_that_hangs_stops_nothing() -> None:
         if text == "\a":
             rung.set()
         else:
-            hangs.wait(_PATIENCE_S)
+            hangs.wait(SECONDS_MAX)
 
     given = alerts(Channel("a", "terminal", sequence="osc9"), Channel("b", "bell"))
     runner = AlertRunner(given, write, is_patient=False)
     runner.start()
     try:
         take(runner, "orders")
-        assert rung.wait(_PATIENCE_S)
+        assert rung.wait(SECONDS_MAX)
         # It ends, and says what is left.
         runner.close(0.05)
         assert runner.unsent == "not sent: 1 message by a"
@@ -272,7 +271,7 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
         for runner in (one, two, one, two):
             runner.apply(polled(state("orders")), Thresholds(), "")
         for _ in range(4):
-            assert applied.acquire(timeout=_PATIENCE_S)
+            assert applied.acquire(timeout=SECONDS_MAX)
         for _ in range(10):
             for runner in (one, two):
                 take(runner, "orders")

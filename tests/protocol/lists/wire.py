@@ -6,8 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from tests.waiting import SECONDS_MAX
+
 Part = bytes | str | int
-TIMEOUT_S = 100.0
 
 
 def command(*parts: Part) -> bytes:
@@ -20,7 +21,7 @@ class Wire:
     """A connection that sends bytes and reads replies, of which it understands no more than where they end."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=SECONDS_MAX)
         self._file = self._socket.makefile("rb")
 
     def send(self, *parts: Part) -> None:
@@ -119,6 +120,6 @@ class Tap:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(TIMEOUT_S)
+            thread.join(SECONDS_MAX)
         for each in (self._listener, *self._sockets):
             each.close()
