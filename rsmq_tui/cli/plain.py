@@ -35,7 +35,7 @@ from rsmq_tui.monitor.text import (
     short_clock,
     show_in_zone,
 )
-from rsmq_tui.monitor.tracking.verdicts import returned
+from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.profiles import Profile
 
 if TYPE_CHECKING:

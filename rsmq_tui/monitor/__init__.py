@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 from rsmq_tui.monitor.messages.peek import MessageRow, MessageState, MessageView, Page, PeekError
 from rsmq_tui.monitor.model import Connection, Cost, Drain, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller, Source
+from rsmq_tui.monitor.tracking.reasons import needed_deletes, outlook, reason
 from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, needed_deletes, outlook, reason
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import PageRequest
 
 if TYPE_CHECKING:

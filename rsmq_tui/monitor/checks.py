@@ -21,7 +21,8 @@ from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, size
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, reason, waited
+from rsmq_tui.monitor.tracking.reasons import reason, waited
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
 from rsmq_tui.protocol.kinds import LIST, kind_named
 from rsmq_tui.protocol.lists.reader import ListReader

@@ -95,6 +95,14 @@ def duration(ms: float | None) -> str:
     return f"{days}d {hours}h" if unit_ms == _HOUR_MS else f"{days:,}d"
 
 
+def round_duration(ms: int) -> str:
+    """Format a duration that is usually a setting: 2 min, 1 h, otherwise as ``duration`` does."""
+    for unit_ms, unit in ((3_600_000, "h"), (60_000, "min")):
+        if ms >= unit_ms and ms % unit_ms == 0:
+            return f"{ms // unit_ms} {unit}"
+    return duration(ms)
+
+
 def duration_up(ms: int) -> str:
     """Format a duration as ``duration`` does, rounded up: an upper bound stays one."""
     unit_ms = _shown_unit_ms(ms)

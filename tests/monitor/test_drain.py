@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, needed_deletes, outlook
 from rsmq_tui.monitor.tracking import tracker
+from rsmq_tui.monitor.tracking.drain import Batches, batches_of, drain_rates
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import Batches, batches_of, drain_rates
 from tests.monitor.list_rows import ScriptedLists
 from tests.monitor.rows import Flow, Scripted
 

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
+from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.monitor.tracking.series import Sample
 from rsmq_tui.monitor.tracking.trend import Returns, Trend
-from rsmq_tui.monitor.tracking.verdicts import returned
 from tests.monitor.rows import START_MS
 from tests.tui.states import queue_of
 

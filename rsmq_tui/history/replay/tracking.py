@@ -12,12 +12,13 @@ from rsmq_tui.history.reading import Poll
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.monitor import Connection, Drain, QueueState, Snapshot, Totals, Verdict
 from rsmq_tui.monitor.text import clock, printable
+from rsmq_tui.monitor.tracking.drain import batches_of, clearly_shrinks, drain_of, drain_rates, falls_from
 from rsmq_tui.monitor.tracking.forecast import WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.place_tracker import RunningTotals
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, FlightTimes, ListSeries, QueueSeries, Rates, Sample
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS, RATE_SPAN_MS
 from rsmq_tui.monitor.tracking.trend import TotalsPoint, Trend
-from rsmq_tui.monitor.tracking.verdicts import Judgement, batches_of, clearly_shrinks, drain_of, drain_rates, falls_from
+from rsmq_tui.monitor.tracking.verdicts import Judgement
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
 

@@ -8,11 +8,12 @@ from rsmq_tui.monitor.filters.json_paths import JsonPath, read_age
 from rsmq_tui.monitor.messages.reading import read_score
 from rsmq_tui.monitor.model import QueueState
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.tracking.drain import net_drain_of
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.monitor.tracking.verdicts import Thresholds, net_drain_of
+from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.kinds import LIST
 

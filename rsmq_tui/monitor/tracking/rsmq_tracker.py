@@ -6,10 +6,11 @@ from rsmq_tui.monitor.messages.peek import NO_BODY, Look
 from rsmq_tui.monitor.messages.reading import Attributes, read_attributes, read_id, read_score, read_total
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import plural
+from rsmq_tui.monitor.tracking.drain import clearly_shrinks, drain_of
 from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, or_none, or_unknown
 from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds, clearly_shrinks, drain_of
+from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds
 from rsmq_tui.protocol import TIME_FROM, Row
 from rsmq_tui.protocol.kinds import RSMQ
 

@@ -9,20 +9,11 @@ from typing import Any, ClassVar
 
 from rsmq_tui.monitor.messages.peek import Look
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
+from rsmq_tui.monitor.tracking.drain import Batches, batches_of, falls_from
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, WAITING_SHARE, Ages, Limit, limit_of
 from rsmq_tui.monitor.tracking.series import BUCKET_MS, COUNTERS, UNKNOWN, QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import ReferenceBucket, Trend
-from rsmq_tui.monitor.tracking.verdicts import (
-    GROWTH_SAMPLES_MIN,
-    NO_GROWTH,
-    Batches,
-    Growth,
-    Thresholds,
-    Troubles,
-    batches_of,
-    falls_from,
-    last_index,
-)
+from rsmq_tui.monitor.tracking.verdicts import GROWTH_SAMPLES_MIN, NO_GROWTH, Growth, Thresholds, Troubles, last_index
 from rsmq_tui.protocol import Row
 
 # Rates span about ten seconds, the drain estimate a minute.

@@ -1,4 +1,4 @@
-"""Verdicts: thresholds, conditions, when they begin and end, and the reason for each as a sentence.
+"""Verdicts: thresholds, conditions, and when they begin and end.
 
 ``Troubles.judge`` has the conditions, on numbers that the trackers measure. A verdict begins when its condition holds.
 It ends when the condition has been clearly over for ``clear_ms``: below half of the threshold (``aged``: below nine
@@ -10,39 +10,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, pairwise
-from math import isnan, sqrt
-from operator import sub
+from math import sqrt
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate, seconds
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS_MS, COUNTERS, QueueSeries, Rates, Sample
-from rsmq_tui.monitor.tracking.trend import Trend
-from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.monitor.model import Verdict
+from rsmq_tui.monitor.text import count, round_duration
 
-# A change of the depth up to this many items per second counts as steady.
-_STEADY_S = 0.02
-# So does a growth that is no larger than this many standard deviations of what comes and goes at random in a minute.
-_STEADY_DEVIATIONS, _STEADY_SPAN_S = 2, 60
-# Rates of about this span show that the last minute says nothing of the next one: counts that differ by more than this
-# many standard deviations of what comes at random.
-_TURN_S = 10
-_TURN_DEVIATIONS = 3
-# A queue must have fallen in that many buckets.
-_FALLS_MIN = 3
-# A queue that has shrunk by this much faster lately than before has only begun to: how fast is not known yet.
-_BEGINS = 3.5
-# In what time it would be good to drain a queue.
-SOON_S = 600
-# So many messages, and this share of those that were received, have to come back to be worth words.
-_RETURNED_MIN, _RETURNED_SHARE = 5, 0.01
-# Fewer deletes per second do not tell what consumers can do; a smaller surplus is not worth words.
-_TELLING_S = 0.1
-_MORE = 1.05
-# A shorter time without a receive is not worth words.
-_IDLE_LEAST_MS = 10_000
-_SEEN_LEAST_MS = 1_000
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
 _AGED_CLEAR_SHARE = 0.9
@@ -55,11 +29,7 @@ _BATCH_SHARE = 0.25
 # Lowest depths that were as high so many times before tell that a rise to that is chance.
 _SEVERAL = 2
 # Fewer samples between two batches do not tell how low the queue was.
-_BATCH_SAMPLES_MIN = 8
-# By how many standard deviations a batch raises the depth; and how many times the median deviation one of these is.
-_BATCH_DEVIATIONS = 5
-_DEVIATION_OF_MEDIAN = 1.5
-
+BATCH_SAMPLES_MIN = 8
 
 # Thresholds that are no durations, in words.
 _THRESHOLD_WORDS: dict[str, Callable[[float], str]] = {
@@ -145,7 +115,7 @@ class Thresholds:
             if min(recent) - lowest < _CLEAR_SHARE * self._needed(part_ms * (_BATCHES - 1), 0):
                 # Most queues are nearly as low as ever. Over a longer span they are as low, and would need more.
                 break
-            if len(recent) >= _BATCH_SAMPLES_MIN:
+            if len(recent) >= BATCH_SAMPLES_MIN:
                 found = max(found, self._growth_in_parts(part_ms, times_ms, depths, sent, recent))
             if found[0] >= 1:
                 break
@@ -226,7 +196,7 @@ class Thresholds:
             if words is not None:
                 parts.append(words(value))
             else:
-                parts.append(f"{name} {_round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
+                parts.append(f"{name} {round_duration(value) if known.name.endswith('_ms') else f'{value:.12g}'}")
         return ", ".join(parts)
 
 
@@ -460,388 +430,3 @@ class Judgement(NamedTuple):
 
 
 OK = Judgement(Verdict.OK)
-_DRAINS = {Verdict.STALLED: Drain.STALLED, Verdict.GROWING: Drain.GROWING}
-_USUAL = Thresholds()
-
-# The thresholds that start each verdict. The reason for ``poisoned`` contains its own.
-_NAMES = {
-    Verdict.STALLED: ("stalled",),
-    Verdict.LEAKING: ("leaking",),
-    Verdict.GROWING: ("growing", "growing_messages", "growing_share"),
-    Verdict.AGED: ("aged",),
-}
-_BEGINNING = ("poison_rc", *(name for names in _NAMES.values() for name in names))
-
-
-def drain_rates(recent: Rates, latest: Rates | None) -> Rates:
-    """Return the rates by which a queue drains.
-
-    They are those of the last minute, ``recent``, or the ``latest`` ones, of about ten seconds, if arrivals have
-    clearly fallen since, and the queue clearly shrinks: after a burst, the minute would include the burst.
-    """
-    # Fast path: most queues have not turned.
-    if latest is None or latest.arrivals_s >= recent.arrivals_s or latest.deletes_s <= latest.arrivals_s:
-        return recent
-    usual, arrived = recent.arrivals_s * _TURN_S, latest.arrivals_s * _TURN_S
-    has_fallen = usual - arrived > _TURN_DEVIATIONS * sqrt(usual)
-    return latest if has_fallen and clearly_shrinks(latest) else recent
-
-
-def clearly_shrinks(latest: Rates) -> bool:
-    """Return whether a queue shrinks by more than by chance, by its rates over about ten seconds."""
-    shrunk, moved = latest.deletes_s - latest.arrivals_s, latest.deletes_s + latest.arrivals_s
-    return shrunk > 0 and shrunk * _TURN_S > _TURN_DEVIATIONS * sqrt(moved * _TURN_S)
-
-
-def falls_from(samples: Sequence[Sample]) -> Sample:
-    """Return the sample since which the depth of a queue tells how it drains: the first one, or the highest since.
-
-    ``samples`` are of the last minute, the last one of now. It counts from the highest depth if it has clearly fallen
-    since: in at least ``_FALLS_MIN`` buckets, and by more than by chance, as the changes from bucket to bucket tell.
-    """
-    highest = max(range(len(samples)), key=lambda place: (samples[place].depth, place))
-    falls = [one.depth - other.depth for one, other in pairwise(samples[highest:-1])]
-    if len(falls) < _FALLS_MIN:
-        return samples[0]
-    fall = sum(falls)
-    variance = max(fall, sum((each - fall / len(falls)) ** 2 for each in falls))
-    return samples[highest] if fall > _TURN_DEVIATIONS * sqrt(variance) else samples[0]
-
-
-class Batches(NamedTuple):
-    """The batches that fill a queue: the samples just before the first and the last one, and when the next is due."""
-
-    first: Sample
-    last: Sample
-    due_ms: int
-
-    @property
-    def change_s(self) -> float:
-        """The change of the depth per second, over whole batches."""
-        return 1000 * (self.last.depth - self.first.depth) / (self.last.at_ms - self.first.at_ms)
-
-    def left(self, at_ms: int, drain_s: float | None) -> int:
-        """Return how many messages are ready that the next batches add to, at the rates of whole batches.
-
-        0 if the last one was worked off before it ended, or if all are in ``drain_s``, which is before the next batch.
-        """
-        if drain_s is not None and at_ms + 1000 * drain_s <= self.due_ms:
-            return 0
-        return max(0, round(self.last.ready + min(0.0, self.change_s) * (at_ms - self.last.at_ms) / 1000))
-
-
-def batches_of(series: QueueSeries, from_ms: int, at_ms: int) -> Batches | None:
-    """Return the batches of the last ``BUCKETS_MS``, but not before ``from_ms``; None without two, or if they are over.
-
-    A batch is a rise from one bucket to the next by more than chance: by more than what the other buckets differ by,
-    and what comes and goes at random. A change of this program is none.
-    """
-    times_ms = series.times_ms
-    start = bisect_left(times_ms, max(from_ms, at_ms - BUCKETS_MS, *(series.changed_ms or ())))
-    depths = series.counters[COUNTERS * start :: COUNTERS]
-    changes = list(map(sub, depths[1:], depths))
-    # Fast path: most queues only fall or rise by little. Without a sample, a depth is NaN.
-    if len(changes) < _BATCH_SAMPLES_MIN or isnan(sum(changes)) or max(changes) < _BATCH_DEVIATIONS:
-        return None
-    usual = sorted(changes)[len(changes) // 2]
-    spread = sorted(abs(change - usual) for change in changes)[len(changes) // 2]
-    chance = max(_DEVIATION_OF_MEDIAN * spread, sqrt(sum(map(abs, changes)) / len(changes)))
-    least = max(0.0, usual + _BATCH_DEVIATIONS * chance)
-    before = [
-        start + place
-        for place, change in enumerate(changes)
-        # What takes several buckets is one batch.
-        if change > least and not (place and changes[place - 1] > least)
-    ]
-    if len(before) < 2:
-        return None
-    begun_ms = [times_ms[place] for place in before]
-    longest_ms = max(later - earlier for earlier, later in pairwise(begun_ms))
-    due_ms = begun_ms[-1] + longest_ms
-    first, last = series.at(before[0]), series.at(before[-1])
-    # A batch is seen in the bucket after it, and may be one bucket late.
-    if first is None or last is None or at_ms > due_ms + 2 * BUCKET_MS:
-        return None
-    return Batches(first, last, due_ms)
-
-
-def drain_of(
-    ready: int,
-    recent: Rates | None,
-    latest: Rates | None,
-    judged: Judgement,
-    limits: Thresholds = _USUAL,
-    backlog_s: float | None = None,
-) -> tuple[Drain, float | None]:
-    """Return whether the ready messages clear, and in how many seconds at the current rates.
-
-    ``recent`` are the rates of the last minute, or since ``falls_from``, ``latest`` those of about ten seconds;
-    ``drain_rates`` are those that determine the time. In the latest ones, the queue must shrink too. Growth below the
-    thresholds counts as steady. ``backlog_s`` is ``Sample.backlog_since`` over the last minute, per second: messages
-    that wait for a delay of their own are no growth.
-    """
-    if recent is None:
-        return net_drain_of(ready, None, None, judged, limits, was_taken=False)
-    recent = drain_rates(recent, latest)
-    latest_s = None if latest is None else latest.arrivals_s - latest.deletes_s
-    share_s = limits.growing_share * recent.arrivals_s
-    # If as many came as were deleted, both would differ by this much from minute to minute.
-    chance_s = _STEADY_DEVIATIONS * sqrt(2 * min(recent.arrivals_s, recent.deletes_s) / _STEADY_SPAN_S)
-    net_s, was_taken = recent.arrivals_s - recent.deletes_s, recent.deletes_s > 0
-    if backlog_s is not None:
-        net_s = min(net_s, max(0.0, backlog_s))
-    return net_drain_of(ready, net_s, latest_s, judged, limits, was_taken=was_taken, share_s=share_s, chance_s=chance_s)
-
-
-def net_drain_of(
-    ready: int,
-    net_s: float | None,
-    latest_s: float | None,
-    judged: Judgement,
-    limits: Thresholds,
-    *,
-    was_taken: bool,
-    share_s: float = 0.0,
-    chance_s: float = 0.0,
-) -> tuple[Drain, float | None]:
-    """As ``drain_of``, for a backlog whose depth changes by ``net_s`` per second.
-
-    ``latest_s`` is the change over a shorter span: a queue that has grown and shrinks now may do either, and one that
-    has only begun to shrink does so faster than ``net_s`` says. ``was_taken``
-    is True if an item was taken lately: a constant depth is steady only then. A change of at most ``share_s`` counts as
-    steady too, and so does a growth of at most ``chance_s``.
-    """
-    known = _known_drain(ready, judged)
-    if known is not None:
-        return known, None
-    if net_s is None:
-        return Drain.UNKNOWN, None
-    if net_s > max(share_s, limits.growing_s):
-        if latest_s is not None and latest_s < 0:
-            return Drain.UNKNOWN, None
-        if net_s > chance_s:
-            return Drain.GROWING, None
-    elif net_s < -max(share_s, _STEADY_S):
-        is_known = latest_s is not None and _BEGINS * net_s < latest_s < 0
-        return (Drain.CLEARS, ready / -net_s) if is_known else (Drain.UNKNOWN, None)
-    return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
-
-
-def _known_drain(ready: int, judged: Judgement) -> Drain | None:
-    """Return the drain that follows from the verdict alone: a queue that grows, or may grow, has no drain time."""
-    if judged is OK:
-        return None if ready else Drain.EMPTY
-    if ready == 0:
-        return Drain.EMPTY
-    if judged.verdict is Verdict.WATCHING:
-        return Drain.UNKNOWN
-    is_over = judged.pending_since_ms is not None
-    return None if is_over else _DRAINS.get(judged.verdict)
-
-
-def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-    """Return one sentence: why a queue has its verdict, and what was not checked."""
-    match queue.verdict:
-        case Verdict.BROKEN:
-            return queue.broken or "its keys disagree"
-        case Verdict.WATCHING:
-            unknown = "receives" if kind_named(queue.kind).counts_receives else "takes"
-            watched = _watched(queue, at_ms)
-            tells = f"too early to tell whether it grows, or whether a consumer {unknown}"
-            return f"{watched}, {tells}" if watched else tells
-        case Verdict.OK:
-            may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
-            unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
-            looked = unlooked or _looked(queue, at_ms, only_partly=True)
-            higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
-            return f"nothing is wrong{_beginning(queue, at_ms)}{looked}{_by(higher)}" if queue.depth else "empty"
-    if queue.pending_since_ms is not None:
-        lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
-        ended = ago(at_ms - queue.pending_since_ms)
-        ends = f"when it has been clearly over for {_round_duration(thresholds.clear_ms)}"
-        if queue.pending_until_ms is not None:
-            # That a growth is over is found some time after its end.
-            ends = f"in {duration(max(0, queue.pending_until_ms - at_ms))} unless it begins again"
-        return f"was {queue.verdict} for {lasted}, until {ended}; the verdict ends {ends}"
-    names = _NAMES.get(queue.verdict)
-    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
-
-
-def _beginning(queue: QueueState, at_ms: int) -> str:
-    """Return what may become a trouble if it lasts; empty for nothing."""
-    growth = _net_growth(queue)
-    if queue.drain is Drain.GROWING and growth is not None and growth >= 0.1:
-        return f" yet: it grows by {rate(growth)}/s"
-    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_LEAST_MS:
-        return f" yet: none {kind_named(queue.kind).taken} for {_idle(queue, at_ms)}"
-    return ""
-
-
-def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
-    kind = kind_named(queue.kind)
-    span = _since(queue.since_ms, at_ms)
-    idle = _idle(queue, at_ms)
-    hardly = f", and almost none for {span}" if idle != span else ""
-    idle += " or more" if queue.is_idle_longer else ""
-    ready = f"{plural(queue.ready or 0, kind.noun)} ready"
-    leases = f"{plural(queue.expired or 0, 'lease')} expired"
-    waiting = duration(queue.waiting_ms(at_ms))
-    growth = _net_growth(queue)
-    # The rate covers the last seconds, not the whole span.
-    now = f", now by {rate(growth)}/s" if growth is not None and growth >= 0.05 else ""
-    match queue.verdict:
-        case Verdict.STALLED if queue.totalrecv == 0:
-            return f"{ready}, never received for {idle}{_never_received_since(queue)}"
-        case Verdict.STALLED:
-            beside = f"; {leases}" if queue.expired else ""
-            return f"{ready} and none {kind.taken} for {idle}{hardly}{beside}"
-        case Verdict.LEAKING:
-            return f"{leases} and none returned for {span}: no reaper seems to be running"
-        case Verdict.GROWING:
-            more = "arrivals have exceeded deletes" if kind.counts_arrivals else "more was pushed than taken"
-            # Short, because screens show what the queue needs after it.
-            first = f"the first has waited {waiting}" if kind.counts_receives else waited(queue, at_ms)
-            return f"{more} for {span}{now}{'' if queue.oldest_ready_ms is None else f'; {first}'}"
-        case Verdict.POISONED:
-            often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
-            # When it began is not known: receive counts are only looked at now and then.
-            seen_ms = 0 if queue.since_ms is None else at_ms - queue.since_ms
-            seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_LEAST_MS else ""
-            return f"{plural(queue.poison, 'message')} {often}{seen}{_looked(queue, at_ms)}"
-        case Verdict.AGED:
-            return waited(queue, at_ms)
-    raise ValueError(f"there is no reason for the verdict {queue.verdict}")
-
-
-def waited(queue: QueueState, at_ms: int) -> str:
-    """Say how long the first ready message has waited, or how old the next item of a list is."""
-    kind = kind_named(queue.kind)
-    if kind.counts_receives:
-        return f"the first ready {kind.noun} has waited {duration(queue.waiting_ms(at_ms))}"
-    return f"the next {kind.noun} is {duration(queue.oldest_ready_age_ms(at_ms))} old"
-
-
-def outlook(queue: QueueState, at_ms: int) -> str:
-    """Return the text of the column DRAINS IN: when a queue drains, why it does not, or what is wrong with it."""
-    if queue.verdict is Verdict.BROKEN:
-        return queue.broken or ""
-    if queue.verdict is Verdict.WATCHING:
-        return ", ".join(filter(None, ("watching", _watched(queue, at_ms))))
-    is_over = queue.pending_since_ms is not None
-    if queue.verdict is Verdict.LEAKING and not is_over:
-        return f"{plural(queue.expired or 0, 'lease')} expired"
-    if queue.verdict is Verdict.POISONED and not is_over:
-        # The end is cut off on most terminals.
-        return f"rc up to {count(queue.highest_rc)}: {plural(queue.poison, 'message')}"
-    match queue.drain:
-        case Drain.EMPTY:
-            return "nothing ready"
-        case Drain.CLEARS:
-            return duration((queue.drain_s or 0) * 1000)
-        case Drain.STEADY:
-            return "steady"
-        case Drain.STALLED:
-            # The column has 19 cells: too few for the words of the reason.
-            least = "≥" if queue.is_idle_longer else "for"
-            return f"no consumer {least} {_idle(queue, at_ms)}"
-        case Drain.GROWING:
-            growth = _net_growth(queue)
-            if growth is None or growth >= 0.1:
-                words = compact(growth) if growth is None or growth >= 10 else f"{growth:.1f}".removesuffix(".0")
-                return f"never (+{words}/s)"
-            return "steady"
-        case Drain.UNKNOWN:
-            return "recovering" if is_over else "–"
-
-
-def needed_deletes(queue: QueueState, rates: Rates | None) -> str:
-    """Return how many times its deletes, at ``drain_rates``, would keep up with the arrivals, and drain a queue soon.
-
-    Empty if it drains within ``SOON_S`` or less, if that is not known, or if too few messages are deleted to tell.
-    """
-    if rates is None or not queue.ready or rates.deletes_s < _TELLING_S or queue.pending_since_ms is not None:
-        return ""
-    if queue.drain not in (Drain.GROWING, Drain.STEADY, Drain.CLEARS):
-        return ""
-    keeps_up = rates.arrivals_s / rates.deletes_s
-    drains = keeps_up + queue.ready / SOON_S / rates.deletes_s
-    if drains < _MORE:
-        return ""
-    soon = f"to drain in {_round_duration(SOON_S * 1000)}"
-    if keeps_up < _MORE:
-        return f"needs {drains:.1f}x the deletes {soon}"
-    return f"needs {keeps_up:.1f}x the deletes to keep up, {drains:.1f}x {soon}"
-
-
-def returned(queue: QueueState, trend: Trend) -> str:
-    """Return how many of the received messages came back, and what that means; empty if it is few or not known."""
-    returns = trend.returns(queue.name) if kind_named(queue.kind).counts_receives else None
-    if returns is None or returns.back < max(_RETURNED_MIN, _RETURNED_SHARE * returns.received):
-        return ""
-    of_all = f"{count(returns.back)} or more of {count(returns.received)} received in {duration(returns.span_ms)}"
-    return f"{of_all} came back: consumers fail, or need longer than the vt of {seconds(queue.vt_s)}"
-
-
-def _by(changed: str) -> str:
-    return f" (thresholds: {changed})" if changed else ""
-
-
-def _watched(queue: QueueState, at_ms: int) -> str:
-    """Return how far a queue is from its first verdict: '40 s of 2 min'; empty if not known."""
-    since_ms, until_ms = queue.pending_since_ms, queue.pending_until_ms
-    if since_ms is None or until_ms is None:
-        return ""
-    return f"{duration(max(0, at_ms - since_ms))} of {_round_duration(until_ms - since_ms)}"
-
-
-def _since(since_ms: int | None, at_ms: int) -> str:
-    return duration(None if since_ms is None else at_ms - since_ms)
-
-
-def _idle(queue: QueueState, at_ms: int) -> str:
-    return _since(queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms, at_ms)
-
-
-def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
-    """Return how many receive counts were checked; empty with ``only_partly`` if all were."""
-    if queue.looked_all_ms is not None:
-        return "" if only_partly else f"; all checked {ago(at_ms - queue.looked_all_ms)}"
-    if queue.looked is None or not queue.depth:
-        return ""
-    return f"; checked {count(min(queue.looked, queue.depth))} of {plural(queue.depth, 'message')}"
-
-
-# Messages that were due earlier than this before the queue had any were moved there, or put back by an undo.
-_ARRIVED_LATE_MS = 60_000
-
-
-def _never_received_since(queue: QueueState) -> str:
-    """Return what the time without a receive is counted from; empty if nothing marks it."""
-    since_ms = queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms
-    if since_ms == queue.oldest_ready_ms:
-        return " since the first send"
-    if since_ms is not None and since_ms == queue.created_ms:
-        return " since the queue was created"
-    due_ms = queue.oldest_ready_due_ms
-    if since_ms is not None and since_ms < (due_ms or 0):
-        # What was due then is gone.
-        return ""
-    if since_ms is not None and due_ms is not None and since_ms - due_ms > _ARRIVED_LATE_MS:
-        return " since they arrived"
-    return " since the first was due"
-
-
-def _round_duration(ms: int) -> str:
-    """Format a duration that is usually a setting: 2 min, 1 h, otherwise as ``duration`` does."""
-    for unit_ms, unit in ((3_600_000, "h"), (60_000, "min")):
-        if ms >= unit_ms and ms % unit_ms == 0:
-            return f"{ms // unit_ms} {unit}"
-    return duration(ms)
-
-
-def _net_growth(queue: QueueState) -> float | None:
-    if queue.net_s is not None:
-        return max(0.0, queue.net_s)
-    if queue.arrivals_s is None or queue.deletes_s is None:
-        return None
-    return max(0.0, queue.arrivals_s - queue.deletes_s)

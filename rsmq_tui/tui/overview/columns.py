@@ -201,13 +201,13 @@ QUEUE_COLUMNS = (
     QueueColumn("wait", "WAIT", 8, _wait, drop=16, right=True, extra=True,
                 sort_key=lambda queue: queue.times and queue.times.wait_p95_ms, descending=True,
                 fits=_some(attrgetter("counts_receives")),
-                meaning="how long messages in flight waited for their first receive: 95th percentile of 20, longest of"
-                " fewer"),
+                meaning="how long messages in flight waited for their first receive: the 95th percentile of 20"
+                " messages, or the longest time if fewer are in flight"),
     QueueColumn("work", "WORK", 8, _work, drop=16, right=True, extra=True,
                 sort_key=lambda queue: queue.times and queue.times.work_p95_ms, descending=True,
                 fits=_some(attrgetter("counts_receives")),
-                meaning="how long messages in flight have been worked on, since their last receive: 95th percentile of"
-                " 20, longest of fewer"),
+                meaning="how long messages in flight have been worked on, since their last receive: the 95th percentile"
+                " of 20 messages, or the longest time if fewer are in flight"),
     QueueColumn("in", "IN/s", 6, lambda queue, _: _rate(queue.arrivals_s), drop=9, right=True,
                 sort_key=attrgetter("arrivals_s"), descending=True, meaning=_RATES),
     QueueColumn("out", "OUT/s", 6, lambda queue, _: _rate(queue.deletes_s), drop=10, right=True,

@@ -16,8 +16,8 @@ from textual.strip import Strip
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
+from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.monitor.tracking.series import TREND_MS
-from rsmq_tui.monitor.tracking.verdicts import returned
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.links import Link

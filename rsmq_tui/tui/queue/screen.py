@@ -44,9 +44,10 @@ from rsmq_tui.monitor.text import (
     size,
     zone_words,
 )
+from rsmq_tui.monitor.tracking.drain import drain_rates
 from rsmq_tui.monitor.tracking.forecast import limit_words
+from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.monitor.tracking.tracker import DRAIN_SPAN_MS
-from rsmq_tui.monitor.tracking.verdicts import drain_rates, returned
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.triage.scope import Scope
 from rsmq_tui.tui.changes.controller import ChangeStatus
