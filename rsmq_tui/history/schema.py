@@ -25,6 +25,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from rsmq_tui.files import JsonError, parse_json
+from rsmq_tui.monitor import Verdict
 
 VERSION = 1
 VERSION_KEY = "rsmq_schema"
@@ -48,6 +49,9 @@ _TYPES = {
     "wholes": pa.list_(pa.int64()),
     "floats": pa.list_(pa.float64()),
 }
+# The verdicts as columns document them, worst first.
+VERDICTS = ", ".join(Verdict)
+TROUBLES = ", ".join(verdict for verdict in Verdict if verdict.is_trouble)
 
 
 class StoredColumn(NamedTuple):
@@ -104,8 +108,8 @@ created_ms: whole: when the queue was created, as its creator wrote it
 modified_ms: whole: when its attributes were last changed, as the client wrote it
 poison: whole: messages received too often, among those last checked; null for a list
 highest_rc: whole: highest receive count among the messages last checked; null for a list
-verdict: text: ok, growing, stalled, leaking, poisoned, aged or broken, by the recorder's thresholds; watching if it was
-    too early to decide; older files say stalled for a leaking list
+verdict: text: {VERDICTS}, by the recorder's thresholds; watching if it was too early to
+    decide; older files say stalled for a leaking list
 broken: text: why the queue cannot be used; null if it can
 problems: texts: unusual values in the queue's keys, one sentence each
 status: text: ok, or down if the poll failed; then only the columns before the queue are known

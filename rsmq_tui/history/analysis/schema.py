@@ -14,7 +14,7 @@ in OUT/runs/<run>/<table>. Readers must select columns by name: a later version 
 or ``_s``, rates in ``_s`` are messages a second.
 """
 
-from rsmq_tui.history.schema import columns_in, schemas_of
+from rsmq_tui.history.schema import TROUBLES, VERDICTS, columns_in, schemas_of
 
 VERSION = 3
 MANIFEST_FILE, FILES = "_manifest.json", "tables"
@@ -115,7 +115,7 @@ hidden_mean: float: the sum of the means of hidden
 {_PLACE}\
 queue: text: the queue; null for a run of polls of the whole namespace, whose verdict is down if they failed, and ok if
     they succeeded; older tables have only those that failed
-verdict: text: ok, watching, growing, stalled, leaking, poisoned, aged, broken or down
+verdict: text: {VERDICTS}, or down
 first_ms: whole: the first sample of the run; a run that continues in the next hour is another run there
 since_ms: whole: when the condition of the verdict began, as recorded; null for ok, broken and down, and if unknown
 last_ms: whole: the last sample of the run
@@ -182,7 +182,7 @@ last_depth: whole: depth when last seen
     EPISODES: f"""\
 {_PLACE}\
 queue: text: the queue; null if the whole namespace was down
-verdict: text: growing, stalled, leaking, poisoned, aged, broken or down
+verdict: text: {TROUBLES}, or down
 start_ms: whole: when the condition of the verdict began, as recorded; the first sample in trouble if that is unknown
 end_ms: whole: when the condition of the verdict stopped holding; if that is not recorded, the first sample after the
     trouble, or the last known one if ended is not 'over'
@@ -200,7 +200,7 @@ answered_ms: whole: of a place that was down, the last poll that succeeded befor
     minute, for a queue, and in older tables
 failed_ms: whole: of a place that was down, the last poll that failed; null for a queue, and in older tables
 """,
-    INCIDENTS: """\
+    INCIDENTS: f"""\
 profile: text: the profile's name, empty if the server was given by a URL
 server: text: the server's address
 ns: text: namespace; empty for the head of a server
@@ -213,7 +213,7 @@ end_ms: whole: when the last episode ended, or the last known time of it if ende
 ended: text: over; unknown if a gap follows; open if the history ends in the incident
 recovered_ms: whole: the end of the last trouble before the queue was next ok, with nothing unknown in between; null if
     not known
-worst: text: the worst verdict: down, broken, stalled, leaking, growing, poisoned or aged
+worst: text: the worst verdict: down, {TROUBLES}
 verdicts: texts: all verdicts in the order in which they began, each once
 peak_depth: whole: the greatest depth; for a head, of one queue
 affected: whole: the most messages that one episode affected; for a head, the sum over its incidents
