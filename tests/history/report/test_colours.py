@@ -15,8 +15,11 @@ STYLE = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8
 
 def themes() -> dict[str, dict[str, str]]:
     """The variables of the light, the dark and the printed page."""
-    known = dict(zip(("light", "dark", "print"), re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL), strict=True))
-    return {name: dict(re.findall(r"--([\w-]+): (#\w+)", text)) for name, text in known.items()}
+    light, *others = (
+        dict(re.findall(r"--([\w-]+): (#\w+)", text)) for text in re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL)
+    )
+    dark, printed = ({**light, **other} for other in others)
+    return {"light": light, "dark": dark, "print": printed}
 
 
 @pytest.mark.parametrize("sight", SIMULATED)
@@ -25,6 +28,12 @@ def test_verdicts_stay_apart(theme: str, sight: str) -> None:
     colours = themes()[theme]
     distances = {(a, b): distance(colours[a], colours[b], sight) for a, b in combinations(LETTERS, 2)}
     assert min(distances.values()) >= LEAST, min(distances, key=lambda pair: distances[pair])
+
+
+def test_a_page_that_is_printed_from_a_dark_screen_is_light() -> None:
+    # Else letters on colours of verdicts would be those of the dark page.
+    dark = re.findall(r"@media ([^{]*prefers-color-scheme: dark\))", STYLE)
+    assert set(dark) == {"screen and (prefers-color-scheme: dark)"}
 
 
 @pytest.mark.parametrize("theme", ["light", "dark", "print"])
