@@ -32,10 +32,11 @@ from rsmq_tui.cli.parsing import LazyCommand
 from rsmq_tui.cli.rsmqctl.main import main as rsmqctl_main
 from rsmq_tui.docs import page, topics
 from rsmq_tui.listserver import ListServer
+from rsmq_tui.monitor import Verdict
 from rsmq_tui.profiles.config import read_config
 from rsmq_tui.protocol import ListQueue, Rsmq
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.theme import read_theme
+from rsmq_tui.tui.theme import SIGNS, read_theme
 from tests.cli.conftest import Command
 from tests.cli.running import call_until, environment, line_of, parsed, started, status_of
 from tests.history.analysis.made import scripted
@@ -324,29 +325,42 @@ def test_readme_is_short_and_leads_to_every_page() -> None:
     assert set(re.findall(r"^\| \[[\w-]+\]\(rsmq_tui/docs/([\w-]+)\.md\) \|", readme, re.MULTILINE)) == set(topics())
 
 
-def _commands_of(group: click.Group, path: str = "") -> Iterator[str]:
-    """Yield the names of all commands of a group, and of its groups."""
+def _commands_of(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Yield all commands of a group, and of its groups, with their names."""
     for name, member in group.commands.items():
         found = member.loaded() if isinstance(member, LazyCommand) else member
-        yield path + name
+        yield path + name, found
         if isinstance(found, click.Group):
             yield from _commands_of(found, f"{path}{name} ")
 
 
 def test_each_command_is_on_a_page() -> None:
     pages = "".join(file.read_text("utf-8") for file in _FILES)
-    missing = [name for name in _commands_of(root) if f"rsmq-tui {name}" not in pages and f"`{name}" not in pages]
+    missing = [name for name, _ in _commands_of(root) if f"rsmq-tui {name}" not in pages and f"`{name}" not in pages]
 
     assert not missing, f"show them on the pages where they belong: {', '.join(missing)}"
 
 
-def test_readme_and_pages_say_the_same_of_verdicts() -> None:
+def test_each_command_that_prints_json_is_on_the_page_about_it() -> None:
+    missing = []
+    for name, command in _commands_of(root):
+        options = {option for parameter in command.params for option in parameter.opts}
+        # A group without a command lists; changes print a preview or a report.
+        names = {name, name.removesuffix(" list"), name.rpartition(" ")[2]}
+        if "--json" in options and "--yes" not in options and not any(f"`{each}" in page("output") for each in names):
+            missing.append(name)
+
+    assert not missing, f"say which keys they print: {', '.join(missing)}"
+
+
+def test_readme_and_pages_say_the_same_of_all_verdicts() -> None:
     tables = [
         re.findall(r"^\| sign \| verdict.*\n(?:\|.*\n)+", text, re.MULTILINE)
         for text in ((_ROOT / "README.md").read_text("utf-8"), page("dashboard"))
     ]
     assert len(tables[0]) == 1
     assert tables[0] == tables[1]
+    assert re.findall(r"^\| `(.)` \| (\w+)", tables[0][0], re.MULTILINE) == [(SIGNS[each], each) for each in Verdict]
 
 
 def test_the_wheel_takes_pages_and_themes_along() -> None:
