@@ -126,6 +126,7 @@ def _servers(profiles: Sequence[Profile], folder: Path | None, memory: Path | No
             name=place.profile.name,
             address=place.server,
             ns=place.ns,
+            lists=() if place.kind.has_namespaces else place.profile.lists,
             colour=place.profile.colour,
             triage=partial(_service, place, folder),
             read_only=place.profile.read_only,

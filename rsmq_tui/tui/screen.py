@@ -252,11 +252,15 @@ class DashboardScreen(Screen[None]):
         )
         if page:
             return f"{page}#/{link}"
-        words = ["rsmq-tui"]
+        words, names = ["rsmq-tui"], list(dict.fromkeys(server.name for server in servers if server.name))
         if replay is not None:
             words += ["replay", replay.label]
-        elif names := list(dict.fromkeys(server.name for server in servers if server.name)):
+        elif names:
             words += ["--profile", ",".join(names)]
+        elif servers[0].address:
+            words += ["-r", servers[0].address]
+        if replay is None and len(names) < 2:
+            words += [word for server in servers for word in server.options]
         return join([*words, "--open", str(link)] if str(link) else words)
 
     @property

@@ -10,14 +10,18 @@ if TYPE_CHECKING:
     from rsmq_tui.triage.service import ChangeService
 
 
+DEFAULT_NS = "rsmq"
+
+
 class WatchedServer:
     """One server in one namespace at a time, or the list queues of one.
 
     ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
     shown at the top in its ``colour`` (``#rrggbb``); ``address`` is without user and password, and is shown until the
-    first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues. ``triage`` changes
-    its queues; it may be a factory, which is called when first needed, after the first numbers are on the screen.
-    Without ``triage``, or if it or the server is ``read_only``, nothing can be changed.
+    first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues; ``lists`` are the
+    patterns of its lists. ``triage`` changes its queues; it may be a factory, which is called when first needed, after
+    the first numbers are on the screen. Without ``triage``, or if it or the server is ``read_only``, nothing can be
+    changed.
     """
 
     def __init__(
@@ -28,6 +32,7 @@ class WatchedServer:
         name: str = "",
         address: str = "",
         ns: str = "",
+        lists: Sequence[str] = (),
         colour: str | None = None,
         triage: "ChangeService | Callable[[], ChangeService] | None" = None,
         read_only: bool = False,
@@ -36,6 +41,7 @@ class WatchedServer:
         self.place = place
         self.name = name
         self.address = address
+        self.lists = lists
         self.colour = colour
         self.kind = kind_of(ns)
         self.read_only = read_only or bool(getattr(triage, "read_only", False))
@@ -48,6 +54,13 @@ class WatchedServer:
         """Return its title while it watches that namespace."""
         is_elsewhere = self._first_ns and ns and ns != self._first_ns
         return f"{self.name or self.place} {ns}" if is_elsewhere else self.place or self.name
+
+    @property
+    def options(self) -> list[str]:
+        """The options by which a command watches the same queues of the server or profile: its namespace, its lists."""
+        usual, ns = (self._first_ns if self.name else DEFAULT_NS), self._ns or self._first_ns
+        named = ["--ns", ns] if self.kind.has_namespaces and ns not in ("", usual) else []
+        return named + [word for pattern in self.lists if not self.name for word in ("--lists", pattern)]
 
     @property
     def can_export(self) -> bool:

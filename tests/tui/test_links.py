@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.kinds import LIST
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.links import Link, LinkError, read_link
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -142,3 +143,36 @@ async def test_the_queue_of_one_of_several_servers() -> None:
         assert app.screen.server.place == "test"
         await press(pilot, "Y")
         assert app.clipboard == "rsmq-tui --profile prod,test --open 'queue/orders?server=test'"
+
+
+async def test_a_copied_command_names_the_server_that_no_profile_has() -> None:
+    sources = {place: ScriptedSource(place=place) for place in ("jobs", "lists")}
+    address = "redis://cache.example:6380/2"
+    servers = [
+        WatchedServer(sources["jobs"], place="jobs", address=address, ns="jobs"),
+        WatchedServer(sources["lists"], place="lists", address=address, ns=LIST.ns, lists=("queue:*", "mail")),
+    ]
+    app = RsmqApp(servers)
+    async with app.run_test(size=(132, 36)) as pilot:
+        for place, ns in (("jobs", "jobs"), ("lists", LIST.ns)):
+            queues = [queue_of("orders", ready=2)._replace(place=place)]
+            sources[place].play(replace(poll_of(sources[place], queues), place=place, ns=ns, server=address))
+        await says(pilot, "orders")
+        await press(pilot, "Y")
+        start = f"rsmq-tui -r {address} --ns"
+        assert app.clipboard == f"{start} jobs --lists 'queue:*' --lists mail"
+        servers[0].switch("mails")
+        await press(pilot, "Y")
+        assert app.clipboard == f"{start} mails --lists 'queue:*' --lists mail"
+
+
+async def test_a_copied_command_names_another_namespace_than_that_of_the_profile(source: ScriptedSource) -> None:
+    server = WatchedServer(source, name="prod", address="redis://prod:6379/0", ns="rsmq")
+    app = RsmqApp([server])
+    async with app.run_test(size=(132, 36)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=2)]))
+        await press(pilot, "Y")
+        assert app.clipboard == "rsmq-tui --profile prod"
+        server.switch("jobs")
+        await press(pilot, "Y")
+        assert app.clipboard == "rsmq-tui --profile prod --ns jobs"

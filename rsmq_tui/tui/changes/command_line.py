@@ -15,9 +15,9 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.several import previews_in
+from rsmq_tui.tui.servers import DEFAULT_NS
 from rsmq_tui.tui.widgets.controls import copy_text
 
-_DEFAULT_NS = "rsmq"
 # With more ids than this, or a longer body, a command is too long to be pasted.
 _IDS_MAX = 50
 _BODY_BYTES_MAX = 2_000
@@ -164,7 +164,7 @@ def _ids(ids: list[str], *, is_any: bool) -> list[str]:
 def _server_words(server: str, ns: str, profile: str) -> list[str]:
     """Return the options that name the server; its password is not among them."""
     words = ["--profile", profile] if profile else ["-r", server]
-    is_usual = not kind_of(ns).has_namespaces or (ns == _DEFAULT_NS and not profile)
+    is_usual = not kind_of(ns).has_namespaces or (ns == DEFAULT_NS and not profile)
     return words if is_usual else [*words, "--ns", ns]
 
 
