@@ -150,12 +150,19 @@ class Cluster:
 
     def move(self, slot: int, to: RealServer) -> None:
         """Move an empty slot, or one with a few keys, to another master."""
+        for _ in self.moving(slot, to):
+            pass
+
+    def moving(self, slot: int, to: RealServer) -> Iterator[list[bytes]]:
+        """Move a slot to another master, and yield the keys that are left: at the beginning, and after each key."""
         source = self.owner(slot)
         ids = {node.port: node.call("CLUSTER", "MYID").decode() for node in (source, to)}
         to.call("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source.port])
         source.call("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to.port])
         while keys := source.call("CLUSTER", "GETKEYSINSLOT", slot, 100):
-            source.call("MIGRATE", HOST, to.port, "", 0, 5000, "KEYS", *keys)
+            yield keys
+            source.call("MIGRATE", HOST, to.port, "", 0, 5000, "KEYS", keys[0])
+        yield keys
         others = [node for node in self.nodes if node not in (to, source) and node.call("ROLE")[0] == b"master"]
         for node in (to, source, *others):
             node.call("CLUSTER", "SETSLOT", slot, "NODE", ids[to.port])

@@ -245,6 +245,36 @@ async def test_a_slot_that_moves_is_followed_without_a_failure(
     await triage.aclose()
 
 
+async def test_while_a_slot_moves_key_by_key_polls_and_changes_say_so(
+    cluster: Cluster, polling: Callable[..., RsmqPoller], tmp_path: Path
+) -> None:
+    ns, slot = queue_on_the_first(cluster)
+    poller, triage = polling(ns), ChangeService(RsmqBackend(address_of(cluster), ns), tmp_path)
+    sending = Send(queue="a", bodies=(b"one",))
+    await done(triage, sending)
+    number = 0
+    for keys in cluster.moving(slot, cluster.masters[1]):
+        snapshot = await poller.poll()
+        number = max(number, len(keys))
+        if len(keys) == number:
+            # None has moved yet.
+            assert depths(snapshot) == {"a": 1}
+            continue
+        failure = snapshot.connection.failure
+        assert failure is not None
+        assert failure.sentence == "the cluster is moving these keys to another node"
+        assert failure.hint == "wait until the move is complete"
+        with pytest.raises(TriageError, match="wait until the move is complete"):
+            await triage.preview(sending)
+    try:
+        assert depths(await poller.poll()) == {"a": 1}
+        await done(triage, sending)
+        assert depths(await poller.poll()) == {"a": 2}
+    finally:
+        await triage.aclose()
+        cluster.move(slot, cluster.masters[0])
+
+
 async def test_a_slot_that_moves_between_preview_and_run_is_followed(cluster: Cluster, tmp_path: Path) -> None:
     ns, slot = queue_on_the_first(cluster)
     triage = ChangeService(RsmqBackend(address_of(cluster), ns), tmp_path)
