@@ -273,6 +273,13 @@ class DashboardScreen(Screen[None]):
         """The name of the queue that this screen shows, or that is under the cursor."""
         return None if self.chosen_queue is None else self.chosen_queue[2]
 
+    def action_events(self) -> None:
+        """Show the log of events; on a queue, of those that are about it, or about its server."""
+        if self.dashboard.events is None and self.dashboard.replay is None:
+            self.notify("no events are recorded here", severity="warning", markup=False)
+        else:
+            self.dashboard.navigation.open("events", self.chosen_queue)
+
     def ask_known(self, queue: str, place: str) -> None:
         """Ask for a note and an end, and acknowledge the trouble of a queue."""
         part = self.dashboard.part(place)

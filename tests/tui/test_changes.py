@@ -305,7 +305,7 @@ async def test_a_purge_takes_what_was_received_since_the_preview(orders: Orders)
 
 async def test_marked_messages_that_were_received_are_skipped_and_offered_again(orders: Orders) -> None:
     async with orders.opened() as pilot:
-        await pilot.press("L")
+        await pilot.press("U")
         assert not isinstance(pilot.app.screen, ConfirmScreen)
         await pilot.press("asterisk", "M")
         await fill(pilot, target="other")
@@ -313,8 +313,8 @@ async def test_marked_messages_that_were_received_are_skipped_and_offered_again(
         orders.queues.receive_messages("orders", 2)
         await say_yes(pilot)
         shown = "moved 3, skipped 2 (received or changed meanwhile), failed 0"
-        assert await made(pilot) == f"{shown} · L retries the 2 received or changed · u undoes"
-        await pilot.press("L")
+        assert await made(pilot) == f"{shown} · U retries the 2 received or changed · u undoes"
+        await pilot.press("U")
         shown = "2 in flight (a consumer may be working on them)"
         await says(pilot, shown)
         assert "Move 2 messages" in text_of(app_of(pilot))

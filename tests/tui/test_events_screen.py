@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -24,6 +25,7 @@ from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
+from tests.tui.changing import on_queue
 from tests.tui.driving import play, press, resized, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, lines_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -150,6 +152,40 @@ async def test_ages_count_on_while_the_server_does_not_answer(source: ScriptedSo
         await says(pilot, "2m 5s")
         source.clock.now_s += 60
         await says(pilot, "3m 5s")
+
+
+async def test_on_a_queue_it_is_of_the_queue_and_of_its_server(source: ScriptedSource, tmp_path: Path) -> None:
+    async with watched(source, tmp_path) as pilot:
+        snapshot = app_of(pilot).dashboard.snapshot
+        assert snapshot is not None
+        here = {"server": snapshot.server, "ns": snapshot.ns}
+        # Words, and where it happened.
+        happened: list[tuple[str, dict[str, Any]]] = [
+            ("emptied", {**here, "queue": "orders"}),
+            ("restarted", {"server": snapshot.server, "ns": "", "queue": None}),
+            ("many were lost", {**here, "queue": None}),
+            ("of another queue", {**here, "queue": "mail"}),
+            ("of a queue of its name", {**here, "ns": "other", "queue": "orders"}),
+            ("of another namespace", {**here, "ns": "other", "queue": None}),
+            ("of another server", {"server": "other", "ns": "", "queue": None}),
+        ]
+        with closing(EventStore(tmp_path / "events.sqlite", writer="other")) as other:
+            other.write([
+                event(at_ms=START_MS + number, text=text, same=text, **where)
+                for number, (text, where) in enumerate(happened)
+            ])  # fmt: skip
+        events = app_of(pilot).dashboard.events
+        await until(pilot, lambda: events and len(events.recent) == len(happened), "all are in the log")
+        await on_queue(pilot, "orders")
+        await pilot.press("enter")
+        queue = await wait_for_screen(pilot, QueueScreen)
+        await pilot.press("L")
+        screen = await wait_for_screen(pilot, EventsScreen)
+        await until(pilot, lambda: screen.table.rows, "they are shown")
+        assert [one.text for one in screen.table.rows] == ["many were lost", "restarted", "emptied"]
+        assert "events of orders and its server   3 events" in text_of(app_of(pilot))
+        await pilot.press("G", "enter")
+        await until(pilot, lambda: app_of(pilot).screen is queue, "it goes back to the queue")
 
 
 async def test_a_narrow_terminal_shows_the_reason(source: ScriptedSource, tmp_path: Path) -> None:

@@ -367,7 +367,7 @@ def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tu
     assert [key.id for key in words if not faces & set(key.shown.split())] == []
 
 
-@pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ"])
+@pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ", "\rL"])
 async def test_escape_pressed_in_a_hurry_does_not_quit(orders: Orders, keys: str) -> None:
     """Over a slow line several presses come at once, all for the screen that the first of them closes."""
     async with orders.dashboard() as pilot:

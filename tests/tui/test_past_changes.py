@@ -247,7 +247,7 @@ async def test_a_replay_marks_changes_in_its_charts_and_lists_them(tmp_path: Pat
         assert _marks(charts.depth) == 0
         replay_in(pilot).player.seek(NOON_MS + 3 * MINUTE_MS)
         await until(pilot, lambda: MARKED in str(charts.depth.border_title), "the charts are of the first time")
-        await pilot.press("escape", "L")
+        await pilot.press("L")
         await until(
             pilot, lambda: "change 7, purge: deleted 200 of 200 messages, by ada" in text(pilot), "it is listed"
         )

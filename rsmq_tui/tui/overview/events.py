@@ -65,6 +65,11 @@ def _where(event: "Event") -> tuple[str, str, str | None]:
     return event.server, event.ns, event.queue
 
 
+def _is_about(event: "Event", server: str, ns: str, queue: str) -> bool:
+    """Return whether an event is about a queue, its server, or many queues of its namespace."""
+    return event.server == server and event.queue in (None, queue) and event.ns in ("", ns)
+
+
 def _queue(event: "Event") -> str:
     return "" if event.queue is None else printable_name(event.queue)
 
@@ -79,13 +84,17 @@ _COLUMNS: tuple[Column["Event", EventContext], ...] = (
 
 
 class EventsScreen(DashboardScreen):
-    """Shows the last events, the newest first; in a replay, those of the recorded minutes before its position."""
+    """Shows the last events, the newest first; in a replay, those of the recorded minutes before its position.
+
+    With a ``queue``, as (server, namespace, name), it shows only those about the queue and about its server.
+    """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("events", "table")
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("events")
 
-    def __init__(self) -> None:
+    def __init__(self, queue: tuple[str, str, str] | None = None) -> None:
         super().__init__()
+        self._queue = queue
         self.table = RowTable(_COLUMNS, EventContext(), id="events", on_open=self._open)
         self._title = TextLine(id="title")
         self._why = TextLine(id="event")
@@ -96,6 +105,7 @@ class EventsScreen(DashboardScreen):
             target=lambda: self.table,
         )
         self.parts = (self._title, self._filter, self.table, self._why)
+        # Those of the queue, or all.
         self._events: Sequence[Event] = ()
         self._shown: object = None
         self._problem: str | None = None
@@ -128,7 +138,7 @@ class EventsScreen(DashboardScreen):
         self._show()
         try:
             audited = await replay.changes()
-            self._events = await asyncio.to_thread(events_before, replay.label, at_ms, REPLAY_SPAN_MS, audited.changes)
+            self._keep(await asyncio.to_thread(events_before, replay.label, at_ms, REPLAY_SPAN_MS, audited.changes))
             self._problem = next(iter(audited.problems), None)
         except Exception as error:
             # A damaged file or a filesystem may raise any exception.
@@ -142,12 +152,16 @@ class EventsScreen(DashboardScreen):
             return
         if (events.revision, events.problem) != self._shown:
             self._shown = events.revision, events.problem
-            self._events, self._problem = events.recent, events.problem
+            self._keep(events.recent)
+            self._problem = events.problem
             self._show()
         else:
             # The next poll may be ten seconds away.
             self.table.context = self._ages
             self.table.repaint()
+
+    def _keep(self, events: "Sequence[Event]") -> None:
+        self._events = events if self._queue is None else [event for event in events if _is_about(event, *self._queue)]
 
     def _show(self) -> None:
         if not self.is_mounted:
@@ -181,7 +195,8 @@ class EventsScreen(DashboardScreen):
             span = f"the {duration(REPLAY_SPAN_MS)} before"
             # What is shown meanwhile is of another position, or nothing.
             number = f"reading {span} …" if self._is_reading else f"{number} in {span}"
-        pieces: list[Piece] = [(" ◀ events   ", "strong"), (number, "")]
+        of_queue = "" if self._queue is None else f" of {printable_name(self._queue[2], 60)} and its server"
+        pieces: list[Piece] = [(f" ◀ events{of_queue}   ", "strong"), (number, "")]
         if self._problem is not None:
             pieces.append((f"   ! {printable(self._problem, 200)}", "alarm"))
         return pieces
@@ -206,6 +221,10 @@ class EventsScreen(DashboardScreen):
             self.dashboard.open_replay(history, event.at_ms, event.queue, partial(self._go_to_queue, event))
 
     def _go_to_queue(self, event: "Event") -> None:
+        if _where(event) == self._queue:
+            # Its screen is the one below.
+            self.leave_later()
+            return
         if self.dashboard.open_shown(event.server, lambda ns: (event.queue,) if ns == event.ns else ()):
             return
         name = printable(event.queue or "", 60)

@@ -418,13 +418,6 @@ class OverviewScreen(DashboardScreen):
         """Search all queues."""
         self.dashboard.navigation.open("search")
 
-    def action_events(self) -> None:
-        """Show the log of events."""
-        if self.dashboard.events is None and self.dashboard.replay is None:
-            self.notify("no events are recorded here", severity="warning", markup=False)
-        else:
-            self.dashboard.navigation.open("events")
-
     def action_journal(self) -> None:
         """Show the journal."""
         self.dashboard.navigation.open("journal")

@@ -93,7 +93,7 @@ def title_pieces(
         if back := returned(state, snapshot.trend):
             pieces.append((f"; {back}", "strong"))
     elif snapshot.connection.fresh_at_s is not None:
-        pieces.append((f"   {_GONE}; the log (esc, {log_key}) says which", "alarm"))
+        pieces.append((f"   {_GONE}; the log ({log_key}) says which", "alarm"))
     return pieces
 
 
