@@ -426,9 +426,11 @@ class RsmqApp(App[None]):
             return dashboard.changes.is_running and not has_dialog
         if action == "replay":
             return dashboard.replay is not None and not (has_dialog or isinstance(self.screen.focused, Input))
-        if action == "skip_step":
-            return dashboard.tour is not None
-        usable = Usable(live=dashboard.replay is None, demo=dashboard.controls is not None)
+        usable = Usable(
+            live=dashboard.replay is None,
+            demo=dashboard.controls is not None,
+            tour=dashboard.tour is not None,
+        )
         if not can_be_used(("app",), action, parameters, usable):
             return False
         return super().check_action(action, parameters)

@@ -24,7 +24,7 @@ class Usable:
     """The conditions that decide which keys are available.
 
     Whether queues may be changed, whether the screen is live, whether the user is at this machine rather than in a
-    browser, the kinds shown, and whether it is a demo with controls.
+    browser, the kinds shown, whether it is a demo with controls, and whether its tour is shown.
     """
 
     changes: bool = True
@@ -32,10 +32,11 @@ class Usable:
     local: bool = True
     kinds: frozenset[str] = frozenset(KINDS)
     demo: bool = True
+    tour: bool = False
 
 
-ALL_KEYS = Usable()
-NO_CHANGES = Usable(changes=False)
+ALL_KEYS = Usable(tour=True)
+NO_CHANGES = Usable(changes=False, tour=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,9 @@ class Key:
     commas between them. ``hint`` is its word in the bottom line; if empty, only the help lists the key. With ``pair``,
     the hint is also that of the key of this name in the group. Hints are in the order of the keys; those that do not
     fit are left out, except ``pinned`` ones. ``changes`` marks keys that change a queue, which are removed if nothing
-    may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo has, and ``local``
-    those that a page does not have: they use files and programs of this machine, or its user's stored data.
+    may be changed. ``live`` marks keys that a replay does not have, ``demo`` those that only a demo has, ``tour`` those
+    of these that only its tour has, and ``local`` those that a page does not have: they use files and programs of this
+    machine, or its user's stored data.
     """
 
     id: str
@@ -61,6 +63,7 @@ class Key:
     pinned: bool = False
     live: bool = False
     demo: bool = False
+    tour: bool = False
     local: bool = False
 
     @property
@@ -84,7 +87,7 @@ class Key:
         return (
             (usable.changes or not self.changes)
             and (usable.live or not self.live)
-            and (usable.demo or not self.demo)
+            and (usable.tour if self.tour else usable.demo or not self.demo)
             and (usable.local or not self.local)
             and (not self.needs or any(_can(kind, self.needs) for kind in usable.kinds))
         )
@@ -159,7 +162,14 @@ KEYS = (
     ),
     # Priority: also while a dialog is open.
     Key(
-        "app.skip_step", "ctrl+n", "skip_step", "Demo: skip this step of the tour", priority=True, live=True, demo=True
+        "app.skip_step",
+        "ctrl+n",
+        "skip_step",
+        "Demo: skip this step of the tour",
+        priority=True,
+        live=True,
+        demo=True,
+        tour=True,
     ),
     Key("app.history", "H", "history", "Show the analysis of the recorded history", "history", live=True),
     _replay("play", "p", "replay('play')", "Play or pause", "play"),

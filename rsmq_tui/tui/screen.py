@@ -228,6 +228,7 @@ class DashboardScreen(Screen[None]):
             not self.app.is_web,
             frozenset(server.kind.name for server in servers),
             demo=self.dashboard.controls is not None,
+            tour=self.dashboard.tour is not None,
         )
 
     @property

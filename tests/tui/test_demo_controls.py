@@ -10,7 +10,7 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dialogs.demo import ControlsScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.servers import WatchedServer
-from tests.tui.driving import opened, play, press, settled, until
+from tests.tui.driving import opened, play, press, says, settled, until
 from tests.tui.reading import lines_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.states import poll_of, queue_of
@@ -120,3 +120,12 @@ async def test_only_a_demo_has_the_key(source: ScriptedSource) -> None:
         await settled(pilot)
         assert isinstance(pilot.app.screen, OverviewScreen)
         assert " D " not in text_of(pilot.app)  # type: ignore[arg-type]
+
+
+async def test_the_help_of_a_demo_without_a_tour_has_no_key_for_its_steps(source: ScriptedSource) -> None:
+    app = app_with(source, FakeControls())
+    async with app.run_test(size=(100, 100)) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders")]))
+        await press(pilot, "?")
+        await says(pilot, "Demo: stop, slow or break its clients")
+        assert "tour" not in text_of(app)

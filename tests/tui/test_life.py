@@ -232,7 +232,7 @@ async def test_a_message_on_a_server(redis_url: str, queues: Rsmq) -> None:
         await says(pilot, "left of 10m")
         queues.change_message_visibility("orders", id, 0)
         await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK)
-        await says(pilot, "It was taken 1 time and not deleted")
+        await says(pilot, "It was received 1 time and not deleted")
         assert queues.receive_message("orders") is not None
         await _is(pilot, screen, *begun, StageName.IN_FLIGHT, StageName.BACK, StageName.AGAIN)
         assert "again" in text_of(app_of(pilot))

@@ -243,8 +243,8 @@ def next_sentence(life: Life, now_ms: float, poison_rc: int) -> str:
             return "The next consumer gets it, unless another one is before it."
         case StageName.BACK:
             times = life.receives or 0
-            end = "" if is_item else _poison_words(times, poison_rc)
-            return f"It was taken {plural(times, 'time')} and not deleted: the next consumer gets it again.{end}"
+            done, end = ("taken", "") if is_item else ("received", _poison_words(times, poison_rc))
+            return f"It was {done} {plural(times, 'time')} and not deleted: the next consumer gets it again.{end}"
         case StageName.EXPIRED:
             return "Its lease has expired: a reaper returns it to the queue, unless its worker still acknowledges it."
         case _ if is_item:
