@@ -19,6 +19,7 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.preferences import FILTERS
 from rsmq_tui.tui.servers import WatchedServer
+from rsmq_tui.tui.widgets.first_styles import keep_first, take_size
 from rsmq_tui.tui.widgets.lines import FRESHNESS_S, ChangeLine, KeyHints, StatusLine, is_stale
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
@@ -80,8 +81,13 @@ class DashboardScreen(Screen[None]):
 
             self.mount(TourStrip(tour), before=self.query_one(KeyHints))
 
-    def on_screen_resume(self) -> None:
+    def on_compose(self) -> None:
+        """Style the widgets for the terminal's size from the beginning."""
+        take_size(self)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Show what arrived while another screen was active."""
+        keep_first(self, event)
         self._place_pane()
         self.refresh_words()
 

@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from textual.dom import DOMNode
+from textual.screen import Screen
 
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.protocol.kinds import KINDS, RSMQ
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.overview.columns import columns_of
 from rsmq_tui.tui.overview.screen import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.lines import TextLine
-from tests.tui.driving import opened, play, press, resized, settled, until
+from tests.tui.driving import opened, play, play_orders, press, resized, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
@@ -254,3 +257,29 @@ async def test_lines_on_80_columns_lose_no_reason_and_no_half_of_a_word(source: 
         await settled(pilot)
         assert pilot.app.screen.query_one("#first").region.height == 1
         assert "Preview" in text_of(app_of(pilot))
+
+
+@pytest.mark.parametrize("size", [(40, 10), (90, 18), (132, 36), (220, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens_are_styled_once_as_they_open(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    restyled: list[DOMNode] = []
+    update_styles = RsmqApp.update_styles
+
+    def update(self: RsmqApp, node: DOMNode, animate: bool = True) -> None:
+        restyled.append(node)
+        update_styles(self, node, animate)
+
+    monkeypatch.setattr(RsmqApp, "update_styles", update)
+    async with opened(source, size=size) as pilot:
+        await play_orders(pilot, source, [b"one", b"two"])
+        # The queue, its first message, the help and a dialog.
+        for key in ("", "enter", "enter", "question_mark", "escape", "b"):
+            if key:
+                await press(pilot, key)
+            screen = app_of(pilot).screen
+            begun = [dict(node.styles.base.get_rules()) for node in screen.walk_children(with_self=True)]
+            assert not [node for node in restyled if isinstance(node, Screen)]
+            # They are the right ones: they stay the same if all are computed again.
+            update_styles(app_of(pilot), screen)
+            assert begun == [dict(node.styles.base.get_rules()) for node in screen.walk_children(with_self=True)]
