@@ -25,6 +25,7 @@ from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import (
     ASCII_SIGNS,
     count,
@@ -51,6 +52,7 @@ _FAILURES = 2
 # Events of queues that are not printed: consumers that catch up are no news.
 _QUIET = (EventKind.EMPTIED,)
 _ASCII = str.maketrans(ASCII_SIGNS)
+_NONE_EXPECTED = Expected()
 
 
 def run(options: Options) -> int:
@@ -100,6 +102,7 @@ async def _follow(
             server_name=server_name,
             informs=informs,
             known=known.of,
+            expected=place.profile.expected,
         )
         watched.append((overview, place.watcher(name, memory if place.profile.memory else None, folder)))
     say(f"watching {words_of([place for _, place in places])}; Ctrl+C ends it")
@@ -156,7 +159,7 @@ class PlainOverview:
     Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
     the places of one server, one of which ``informs`` it of restarts; lines about it have its ``server_name``, or else
     its address. ``clock`` is the monotonic clock of the snapshots, in seconds. ``known`` returns the acknowledgements
-    of a server's namespace, by the names of the queues.
+    of a server's namespace, by the names of the queues. Trouble that is ``expected`` is printed as such.
     """
 
     def __init__(
@@ -170,6 +173,7 @@ class PlainOverview:
         informs: bool = True,
         clock: Callable[[], float] = time.monotonic,
         known: Callable[[str, str], Mapping[str, Known]] = _none_known,
+        expected: Expected = _NONE_EXPECTED,
     ) -> None:
         self._name, self._title, self._server_name = name, title, server_name
         self._thresholds = thresholds
@@ -177,6 +181,7 @@ class PlainOverview:
         self._informs = informs
         self._clock = clock
         self._all_known = known
+        self._expected = expected
         # The queues whose trouble is acknowledged now, and the acknowledgements that have ended since the start.
         self._known: dict[str, Known] = {}
         self._ended: set[tuple[str, int]] = set()
@@ -258,12 +263,17 @@ class PlainOverview:
         return snapshot.at_ms + (0 if snapshot.connection.failure is None else round((self._clock() - fresh_s) * 1000))
 
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
-        queues = sorted(snapshot.queues, key=lambda queue: queue.trouble(is_known=queue.name in self._known))
+        queues = sorted(
+            snapshot.queues,
+            key=lambda queue: queue.trouble(is_silenced=queue.name in self._known or self._is_expected(queue)),
+        )
         self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
         acknowledged = sum(queue.verdict.is_trouble and queue.name in self._known for queue in queues)
         title = self._name or f"{snapshot.server}, {self._title}"
+        expected = sum(map(self._is_expected, queues))
         of_these = f", {count(acknowledged)} acknowledged" if acknowledged else ""
+        of_these += f", {count(expected)} expected" if expected else ""
         trouble = f"{count(in_trouble) if in_trouble else 'none'} in trouble{of_these}"
         yield f"{title}: {plural(len(queues), 'queue')}, {trouble}"
         yield from (*snapshot.refusals, *snapshot.notes)
@@ -293,13 +303,18 @@ class PlainOverview:
         if waiting_ms is not None:
             parts.append(f"waiting {duration(waiting_ms)}")
         named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
-        known = self._known_words(queue.name)
+        silenced = self._silence_words(queue.name, is_trouble=queue.verdict.is_trouble)
         why = reason(queue, snapshot.at_ms, self._thresholds), returned(queue, snapshot.trend)
-        return f"{queue.verdict} {named}: {'; '.join([', '.join(parts), *filter(None, why)])}{known}"
+        return f"{queue.verdict} {named}: {'; '.join([', '.join(parts), *filter(None, why)])}{silenced}"
 
-    def _known_words(self, queue: str | None) -> str:
+    def _is_expected(self, queue: QueueState) -> bool:
+        return queue.verdict.is_trouble and self._expected.holds(queue.name)
+
+    def _silence_words(self, queue: str | None, *, is_trouble: bool) -> str:
+        """Return why no alerts are sent for a queue."""
         known = self._known.get(queue or "")
-        return "" if known is None else f"; acknowledged {known.until}{': ' if known.note else ''}{known.note}"
+        words = "" if known is None else f"; acknowledged {known.until}{': ' if known.note else ''}{known.note}"
+        return words + ("; expected" if is_trouble and queue is not None and self._expected.holds(queue) else "")
 
     def _event(self, event: Event, at_ms: int) -> str:
         # Any of its places may find what happened to the server.
@@ -307,5 +322,5 @@ class PlainOverview:
         about = of_many or event.server if event.queue is None else printable_name(event.queue)
         place = f" on {self._name}" if self._name and event.queue is not None else ""
         is_trouble = event.kind is EventKind.VERDICT and event.severity is not Severity.INFO
-        known = self._known_words(event.queue) if is_trouble else ""
-        return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}{known}"
+        silenced = self._silence_words(event.queue, is_trouble=True) if is_trouble else ""
+        return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}{silenced}"

@@ -131,12 +131,12 @@ class QueueState(NamedTuple):
         """Its name among the queues of all servers."""
         return f"{self.place}\0{self.name}" if self.place else self.name
 
-    def trouble(self, *, is_known: bool = False) -> tuple[Any, ...]:
+    def trouble(self, *, is_silenced: bool = False) -> tuple[Any, ...]:
         """Return the key by which queues are sorted: worst verdict, longest wait of a ready message, most ready.
 
-        A queue whose trouble is known, because somebody has acknowledged it, comes right before those that are ok.
+        A queue for whose trouble no alerts are sent, as it is known or expected, comes right before those that are ok.
         """
-        rank, due_ms = Verdict.OK.rank - 0.5 if is_known else self.verdict.rank, self.oldest_ready_due_ms
+        rank, due_ms = Verdict.OK.rank - 0.5 if is_silenced else self.verdict.rank, self.oldest_ready_due_ms
         return rank, due_ms is None, due_ms or 0, -(self.ready or 0), self.name, self.place
 
     def times_at(self, at_ms: int) -> FlightTimes | None:

@@ -238,6 +238,12 @@ class Dashboard:
         part = self.part(place)
         return {} if part is None or self.events is None or self.replay is not None else self.events.known(part)
 
+    @property
+    def ignored(self) -> "dict[str, Expected]":
+        """The queues whose trouble is expected, by the places of the servers that have such."""
+        found = {server.place: self._expected.get(server.name) for server in self.servers}
+        return {place: expected for place, expected in found.items() if expected is not None and expected.queues}
+
     def show_live(self, snapshot: Snapshot) -> None:
         """Take a snapshot of the live servers; while a replay is shown, it is kept but not shown."""
         self._live = snapshot

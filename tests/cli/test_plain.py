@@ -16,6 +16,7 @@ from rsmq_tui.events.detector import ServerDetector
 from rsmq_tui.events.known import FILE_NAME, Known, KnownReader, KnownStore
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot, Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.series import Sample
 from rsmq_tui.protocol import Address, Failure, Rsmq
 from tests.cli.conftest import Command
@@ -139,6 +140,20 @@ def test_trouble_that_begins_while_it_is_acknowledged_is_told_so() -> None:
     (line,) = at(overview.observe(polled(stalled(), s=1)))
     assert line.startswith("orders: stalled: 3 messages ready")
     assert line.endswith(f"; acknowledged {known.until}: a drill")
+
+
+def test_expected_trouble_is_told_so_and_comes_last() -> None:
+    overview = PlainOverview(
+        "", "namespace rsmq", Thresholds(), ServerDetector(SERVER), expected=Expected(("*-dead", "calm"))
+    )
+    aged = state("orders", Verdict.AGED, since_ms=NOON_MS - 30_000, depth=1, ready=1)
+    first = overview.observe(polled(state("calm"), stalled("mail-dead"), aged, state("b-dead")))
+    assert first[0] == f"{SERVER}, namespace rsmq: 4 queues, 2 in trouble, 1 expected"
+    assert [line.split()[1].rstrip(":") for line in first[1:]] == ["orders", "mail-dead", "b-dead", "calm"]
+    assert [line.endswith("; expected") for line in first[1:]] == [False, True, False, False]
+    (line,) = at(overview.observe(polled(state("calm"), stalled("mail-dead"), aged, stalled("b-dead"), s=1)))
+    assert line.startswith("b-dead: stalled: 3 messages ready")
+    assert line.endswith("; expected")
 
 
 def test_an_unreadable_file_of_acknowledgements_is_told_once(redis_url: str, client: Redis, tmp_path: Path) -> None:

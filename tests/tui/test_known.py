@@ -1,7 +1,9 @@
 """Known troubles on the screen: noted by a form, shown with the note, sunk in the order, ended."""
 
+import re
 import time
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,12 +12,15 @@ from textual.pilot import Pilot
 
 from rsmq_tui.events.known import Known, KnownStore, read_until
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import show_in_zone
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.known import known_pieces
-from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.screen import NowPanel, OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from tests.tui.driving import play, settled, until
-from tests.tui.reading import app_of, notes_of, text_of
+from rsmq_tui.tui.servers import WatchedServer
+from tests.tui.driving import play, says, settled, until, wait_for_screen
+from tests.tui.reading import app_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 from tests.tui.test_events_screen import watched
@@ -95,6 +100,46 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
         await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, OverviewScreen), "the form is closed")
+
+
+async def test_expected_trouble_comes_after_the_rest_and_says_so(source: ScriptedSource) -> None:
+    bad = (stalled("orders-dead", 9), stalled("mail", 3), queue_of("fine-dead"), queue_of("fine"))
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, expected={"": Expected(("*-dead",))})
+    async with app.run_test(size=(132, 36)) as pilot:
+        await polled(pilot, source, 70, *bad)
+        assert order(pilot) == ["mail", "orders-dead", "fine", "fine-dead"]
+        text = text_of(app)
+        assert "‖ stalled  orders-dead" in text
+        assert "■ stalled  mail" in text
+        assert "● ok       fine-dead" in text
+        assert lines_of(app.screen.query_one(NowPanel))[5].split() == ["■", "1", "●", "2", "‖", "1"]
+        await pilot.press("g", "j")
+        await settled(pilot)
+        said = "‖ expected: `ignore` in the configuration names this queue"
+        await says(pilot, said)
+        await pilot.press("enter")
+        await wait_for_screen(pilot, QueueScreen)
+        await says(pilot, said)
+        await polled(pilot, source, 71, queue_of("orders-dead"), *bad[1:])
+        assert said not in " ".join(text_of(app).split())
+        await pilot.press("escape")
+        source.clock.now_s += 10
+        await polled(pilot, source, 80, queue_of("orders-dead"), *bad[1:])
+        assert order(pilot) == ["mail", "fine", "fine-dead", "orders-dead"]
+
+
+async def test_trouble_is_expected_on_the_servers_of_the_profile_only(source: ScriptedSource) -> None:
+    sources = {place: ScriptedSource(place=place) for place in "ab"}
+    servers = [WatchedServer(each, place=place, name=place) for place, each in sources.items()]
+    app = RsmqApp(servers, clock=source.clock, expected={"b": Expected(("dead",))})
+    async with app.run_test(size=(132, 36)) as pilot:
+        for place, each in sources.items():
+            queue = stalled("dead", 9)._replace(place=place)
+            each.play(replace(poll_of(each, [queue], START_MS + 70_000), place=place))
+        await until(pilot, lambda: len(order(pilot)) == 2, "both are shown")
+        text = text_of(app)
+        assert len(re.findall("■ stalled +a +dead", text)) == 1
+        assert len(re.findall("‖ stalled +b +dead", text)) == 1
 
 
 def _taken(folder: Path) -> None:

@@ -7,9 +7,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
+from rsmq_tui.events.known import Known
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.tui.overview.columns import trouble
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, prefix_of
+from rsmq_tui.tui.overview.known import Silenced
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
@@ -31,8 +33,8 @@ QUEUES = [
 
 
 def test_a_group_has_the_sums_the_worst_verdict_and_the_longest_wait() -> None:
-    grouping, known = Grouping(), frozenset[str]()
-    rows = grouping.rows(QUEUES, ":", known, trouble)
+    grouping, silenced = Grouping(), Silenced()
+    rows = grouping.rows(QUEUES, ":", silenced, trouble)
     assert [row.name for row in rows] == ["shop:", "mail:out", "plain"]
     group = rows[0]
     assert isinstance(group, QueueGroup)
@@ -40,19 +42,19 @@ def test_a_group_has_the_sums_the_worst_verdict_and_the_longest_wait() -> None:
     assert (group.verdict, group.worst, group.change_s) == (Verdict.GROWING, QUEUES[1], 3.0)
     assert group.oldest_ready_due_ms == group.oldest_ready_ms == START_MS - 60_000
     # Without a change it stays the same object; with one, the others do.
-    assert grouping.rows(QUEUES, ":", known, trouble)[0] is group
+    assert grouping.rows(QUEUES, ":", silenced, trouble)[0] is group
     changed = [*QUEUES[:3], QUEUES[3]._replace(ready=91), QUEUES[4]]
-    assert grouping.rows(changed, ":", known, trouble)[0] is group
-    assert grouping.rows([QUEUES[0]._replace(ready=6), *QUEUES[1:]], ":", known, trouble)[0].ready == 14
-    # The worst is another one if that trouble is known.
+    assert grouping.rows(changed, ":", silenced, trouble)[0] is group
+    assert grouping.rows([QUEUES[0]._replace(ready=6), *QUEUES[1:]], ":", silenced, trouble)[0].ready == 14
+    # The worst is another one if that trouble is acknowledged.
     stalled = [*QUEUES, queue_of("shop:old", ready=1, verdict=Verdict.AGED)]
-    known = frozenset({"shop:us"})
-    calm = grouping.rows(stalled, ":", known, lambda queue: trouble(queue, known))[0]
+    silenced = Silenced({"shop:us": Known("", "", "shop:us", "", 0)})
+    calm = grouping.rows(stalled, ":", silenced, lambda queue: trouble(queue, silenced))[0]
     assert isinstance(calm, QueueGroup)
     assert calm.worst is stalled[-1]
-    known = frozenset()
     two = [queue_of("a:1", place="x"), queue_of("a:2", place="x"), queue_of("a:3", place="y")]
-    assert [(row.name, row.place) for row in Grouping().rows(two, ":", known, trouble)] == [("a:", "x"), ("a:3", "y")]
+    rows = Grouping().rows(two, ":", silenced, trouble)
+    assert [(row.name, row.place) for row in rows] == [("a:", "x"), ("a:3", "y")]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ import random
 import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.events.known import Known
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.tui.overview.columns import ByTrouble, columns_of, sort_queues
+from rsmq_tui.tui.overview.known import Silenced
 from tests.tui.driving import opened, press, settled
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -138,8 +141,9 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         return queue_of(name, ready=rng.randrange(3), oldest_ready_ms=since_ms, verdict=rng.choice(list(Verdict)))
 
     queues = [some(f"q{number}") for number in range(30)]
-    known = frozenset(rng.sample([queue.key for queue in queues], 3))
-    rows = ByTrouble.of(queues, known)
+    keys = rng.sample([queue.key for queue in queues], 3)
+    silenced = Silenced({key: Known("", "", key, "", 0) for key in keys}, {"": Expected(("q1?",))})
+    rows = ByTrouble.of(queues, silenced)
     for _ in range(10):
         before = rng.sample(queues, 4)
         after = [rng.choice([some(queue.name), queue._replace(receives_s=9.0)]) for queue in before]
@@ -148,9 +152,9 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         replaced = dict(zip([queue.name for queue in before], after, strict=True))
         queues = [replaced.get(queue.name, queue) for queue in queues]
         wanted = list(queues)
-        sort_queues(wanted, None, reverse=False, known=known)
+        sort_queues(wanted, None, reverse=False, silenced=silenced)
         assert (again.queues, again.keys) == (wanted, [queue.key for queue in wanted])
-        assert again == ByTrouble.of(queues, known)
+        assert again == ByTrouble.of(queues, silenced)
         rows = again
 
 

@@ -4,7 +4,7 @@ audit    the audit screen
 columns  the columns of the table of queues, such as DRAINS IN, their order and sorting
 events   the log of events: its screen, and the last three on the overview
 groups   groups of queues whose names have a prefix in common
-known    known troubles: how they are shown, and the form that acknowledges one
+known    troubles without alerts: how they are shown, and the form that acknowledges one
 screen   the overview: the table of queues, their sums and charts, and the pane of the queue under the cursor
 search   the search over queues: one filter for many queues, and changes of several at once
 server   the server screen: memory, clients, replication, disk and latency of one server

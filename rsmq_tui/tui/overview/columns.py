@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
@@ -14,13 +14,10 @@ from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
-from rsmq_tui.tui.overview.known import known_verdict
+from rsmq_tui.tui.overview.known import Silenced, silenced_verdict
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import CLOCK_WIDTH, Column
-
-if TYPE_CHECKING:
-    from rsmq_tui.events.known import Known
 
 R = TypeVar("R")
 C = TypeVar("C")
@@ -29,6 +26,7 @@ SPARK_WIDTH = 10
 _CELL_MS = 60_000
 SPARK_MS = SPARK_WIDTH * _CELL_MS
 _KEY_WIDTH = 20
+_NONE_SILENCED = Silenced()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class QueueContext:
     changed: frozenset[str] = frozenset()
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
-    known: Mapping[str, "Known"] = field(default_factory=dict)
+    silenced: Silenced = _NONE_SILENCED
     favourites: Set[str] = frozenset()
     unfolded: Set[str] = frozenset()
     members: Set[str] = frozenset()
@@ -69,8 +67,8 @@ def _name(queue: QueueState, context: QueueContext) -> Piece:
 
 def _verdict(queue: QueueState, context: QueueContext) -> Piece:
     queue = judged(queue)
-    if queue.key in context.known:
-        return known_verdict(queue), "muted"
+    if context.silenced.holds(queue):
+        return silenced_verdict(queue), "muted"
     words = verdict_words(queue.verdict)
     if queue.place in context.stale:
         # The verdict is that of the last answer.
@@ -269,18 +267,18 @@ def is_sortable(column: str) -> bool:
     return column in _BY_ID
 
 
-def trouble(queue: QueueState, known: Set[str] = frozenset()) -> tuple[Any, ...]:
-    """Return the sort key of a queue or a group by trouble; ``known`` has the keys of queues whose trouble is known."""
-    return queue.trouble(is_known=bool(known) and judged(queue).key in known)
+def trouble(queue: QueueState, silenced: Silenced = _NONE_SILENCED) -> tuple[Any, ...]:
+    """Return the sort key of a queue or a group by trouble."""
+    return queue.trouble(is_silenced=silenced.holds(judged(queue)))
 
 
-def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, known: Set[str]) -> bool:
+def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, silenced: Silenced) -> bool:
     """Sort in place, unknown values last, and return whether the order is descending.
 
-    None sorts by trouble, where the keys of ``known`` come right before the queues that are ok.
+    None sorts by trouble, where those that are ``silenced`` come right before the queues that are ok.
     """
     if column is None:
-        queues.sort(key=partial(trouble, known=known), reverse=reverse)
+        queues.sort(key=partial(trouble, silenced=silenced), reverse=reverse)
         return reverse
     sort_key, descending = _BY_ID[column].sort_key, _BY_ID[column].descending != reverse
     valued = [queue for queue in queues if sort_key(queue) is not None]
@@ -292,34 +290,31 @@ def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, kno
 
 
 class ByTrouble(NamedTuple):
-    """Queues in the order of their troubles, their keys, and what each is sorted by: see ``trouble``.
-
-    ``known`` is as for ``sort_queues``.
-    """
+    """Queues in the order of their troubles, their keys, and what each is sorted by: see ``trouble``."""
 
     queues: list[QueueState]
     keys: list[str]
     order: list[tuple[Any, ...]]
-    known: Set[str]
+    silenced: Silenced
 
     @classmethod
-    def of(cls, queues: Sequence[QueueState], known: Set[str] = frozenset()) -> "ByTrouble":
+    def of(cls, queues: Sequence[QueueState], silenced: Silenced = _NONE_SILENCED) -> "ByTrouble":
         """Sort queues."""
-        order = [trouble(queue, known) for queue in queues]
+        order = [trouble(queue, silenced) for queue in queues]
         positions = sorted(range(len(queues)), key=order.__getitem__)
         found = list(map(queues.__getitem__, positions))
-        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, positions)), known)
+        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, positions)), silenced)
 
     def changed(self, before: Sequence[QueueState], after: Sequence[QueueState]) -> "ByTrouble | None":
         """Return the same queues, of which those of ``before`` became those of ``after``, in their order.
 
         ``keys`` is the same object if no queue moves. None if there was another queue.
         """
-        known, order, keys, moves = self.known, self.order, self.keys, False
+        silenced, order, keys, moves = self.silenced, self.order, self.keys, False
         # The positions of the old states, and where the new ones come, before what is there.
         gone, coming = [], []
         for old, new in zip(before, after, strict=True):
-            was, now = trouble(old, known), trouble(new, known)
+            was, now = trouble(old, silenced), trouble(new, silenced)
             position = bisect_left(order, was)
             if position == len(order) or self.queues[position] is not old:
                 return None
@@ -333,7 +328,7 @@ class ByTrouble(NamedTuple):
         if moves:
             keys = _replaced(keys, gone, positions, [new.key for _, _, new in coming])
             order = _replaced(order, gone, positions, [now for _, now, _ in coming])
-        return ByTrouble(queues, keys, order, known)
+        return ByTrouble(queues, keys, order, silenced)
 
 
 def _replaced(values: Sequence[R], gone: Sequence[int], positions: Sequence[int], more: Sequence[R]) -> list[R]:

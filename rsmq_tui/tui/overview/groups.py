@@ -1,6 +1,6 @@
 """Groups of queues whose names have a prefix in common: one row for each, with sums and the worst verdict."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from operator import is_
 from typing import TypeVar
 
@@ -75,7 +75,7 @@ class Grouping:
 
     def __init__(self) -> None:
         self._separators = ""
-        self._known: Set[str] = frozenset()
+        self._silenced: object = None
         self._prefixes: dict[str, str] = {}
         self._groups: dict[tuple[str, str], QueueGroup] = {}
 
@@ -83,18 +83,18 @@ class Grouping:
         self,
         queues: Iterable[QueueState],
         separators: str,
-        known: Set[str],
+        silenced: object,
         trouble: Callable[[QueueState], tuple[object, ...]],
     ) -> list[QueueState]:
         """Return a group for each prefix that several queues of a server have, and the other queues.
 
         A prefix ends with the last of the ``separators`` in a name. The worst member of a group is the first one by
-        ``trouble``, which depends on the troubles that are ``known``.
+        ``trouble``, which depends on those that are ``silenced``.
         """
         if separators != self._separators:
             self._separators, self._prefixes = separators, {}
-        if known != self._known:
-            self._known, self._groups = known, {}
+        if silenced != self._silenced:
+            self._silenced, self._groups = silenced, {}
         prefixes, members = self._prefixes, dict[tuple[str, str], list[QueueState]]()
         for queue in queues:
             prefix = prefixes.get(queue.name)

@@ -1,26 +1,70 @@
-"""Known troubles on the screen: how they are shown, and the form that acknowledges one."""
+"""Troubles without alerts on the screen: how they are shown, and the form that acknowledges one."""
 
 import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor import QueueState, Snapshot
+from rsmq_tui.monitor import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.text import date_clock, printable, shown_zone, zone_words
 from rsmq_tui.tui.widgets.painted import Piece
 
 if TYPE_CHECKING:
     from rsmq_tui.events.known import Known
+    from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.changes.forms import Answers, FormScreen
     from rsmq_tui.tui.dashboard import Dashboard
 
 SIGN = "‖"
 _NAME_MAX = 60
+_NO_TROUBLE = tuple(verdict for verdict in Verdict if not verdict.is_trouble)
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def known_verdict(queue: QueueState) -> str:
-    """Return the verdict of a queue whose trouble is acknowledged, with the sign for that."""
+class Silenced(NamedTuple):
+    """The troubles without alerts: those that are acknowledged, and those of queues that a profile ignores.
+
+    ``known`` has the acknowledgements in force, by the keys of their queues; ``ignored`` what is expected, by place.
+    """
+
+    known: "Mapping[str, Known]" = _NOTHING
+    ignored: "Mapping[str, Expected]" = _NOTHING
+
+    def holds(self, queue: QueueState) -> bool:
+        """Return whether no alerts are sent for the trouble of a queue."""
+        # Fast path: most dashboards have none.
+        if not self.known and not self.ignored:
+            return False
+        return queue.key in self.known or is_ignored(queue, self.ignored.get(queue.place))
+
+    def verdicts(self, queues: Iterable[QueueState]) -> Counter[Verdict]:
+        """Count the verdicts of the queues that are in trouble for which no alerts are sent."""
+        if not self.known and not self.ignored:
+            return Counter()
+        return Counter(queue.verdict for queue in queues if queue.verdict not in _NO_TROUBLE and self.holds(queue))
+
+    def pieces(self, queue: QueueState) -> list[Piece]:
+        """Return why no alerts are sent for a queue, or the note of its last acknowledgement."""
+        return [*known_pieces(self.known.get(queue.key)), *ignored_pieces(queue, self.ignored.get(queue.place))]
+
+
+def silenced_verdict(queue: QueueState) -> str:
+    """Return the verdict of a queue for which no alerts are sent, with the sign for that."""
     return f"{SIGN} {queue.verdict.value}"
+
+
+def is_ignored(queue: QueueState | None, expected: "Expected | None") -> bool:
+    """Return whether a queue is in trouble, and that is expected."""
+    return queue is not None and expected is not None and queue.verdict.is_trouble and expected.holds(queue.name)
+
+
+def ignored_pieces(queue: QueueState | None, expected: "Expected | None") -> list[Piece]:
+    """Return that the trouble of a queue is expected, if it is."""
+    words = f"   {SIGN} expected: `ignore` in the configuration names this queue"
+    return [(words, "verdict-watching")] if is_ignored(queue, expected) else []
 
 
 def known_pieces(known: "Known | None") -> list[Piece]:

@@ -1,7 +1,7 @@
 """The overview: all queues, what is wrong now, and the trend of each."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -34,7 +34,7 @@ from rsmq_tui.tui.overview.columns import (
 )
 from rsmq_tui.tui.overview.events import LastEvents
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, judged
-from rsmq_tui.tui.overview.known import known_pieces, known_verdict
+from rsmq_tui.tui.overview.known import SIGN, Silenced, silenced_verdict
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
@@ -47,7 +47,7 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 if TYPE_CHECKING:
-    from rsmq_tui.events.known import Known
+    pass
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
@@ -83,12 +83,16 @@ def _group_words(row: QueueState) -> str:
 
 
 class NowPanel(Painted):
-    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict."""
+    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are ``silenced``."""
 
     DEFAULT_CSS = """
     NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
     """
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+
+    def __init__(self, silenced: Callable[[], Silenced]) -> None:
+        super().__init__()
+        self._silenced = silenced
 
     def on_mount(self) -> None:
         """Set the title."""
@@ -131,12 +135,12 @@ class NowPanel(Painted):
         return [*pieces, (f" max {compact(highest)}", "muted")]
 
     def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
-        counts = snapshot.totals.verdicts
-        return [
-            (f"{SIGNS[verdict]} {counts[verdict]}  ", f"verdict-{verdict}")
-            for verdict in Verdict
-            if counts.get(verdict)
+        silenced = self._silenced().verdicts(snapshot.queues)
+        counts = Counter(snapshot.totals.verdicts) - silenced
+        pieces = [
+            (f"{SIGNS[verdict]} {counts[verdict]}  ", f"verdict-{verdict}") for verdict in Verdict if counts[verdict]
         ]
+        return [*pieces, (f"{SIGN} {silenced.total()}", "muted")] if silenced else pieces
 
 
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
@@ -190,7 +194,7 @@ class OverviewScreen(DashboardScreen):
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
-            yield NowPanel().data_bind(OverviewScreen.snapshot)
+            yield NowPanel(self._silenced).data_bind(OverviewScreen.snapshot)
         yield self.sparks
         yield self._filter
         with Vertical(id="body"):
@@ -221,7 +225,7 @@ class OverviewScreen(DashboardScreen):
             changed_verdicts(self._last, snapshot),
             self.dashboard.clock_times,
             self._stale(snapshot),
-            self._known(),
+            self._silenced(),
         )
         self._last = snapshot
         self._favourites = self._favourites_of(snapshot)
@@ -256,14 +260,15 @@ class OverviewScreen(DashboardScreen):
         stale = (part for part in snapshot.parts if is_stale(part, self.dashboard))
         return {part.place: age_words(part, self.dashboard) for part in stale}
 
-    def _known(self) -> dict[str, "Known"]:
-        """Return the troubles that are acknowledged now, by the keys of their queues."""
-        return {
+    def _silenced(self) -> Silenced:
+        """Return the troubles for which no alerts are sent now."""
+        known = {
             f"{server.place}\0{name}" if server.place else name: known
             for server in self.dashboard.servers
             for name, known in self.dashboard.known(server.place).items()
             if known.is_active
         }
+        return Silenced(known, self.dashboard.ignored)
 
     def _count_on(self) -> None:
         """Update the ages of servers that do not answer: the next poll may be ten seconds away."""
@@ -503,11 +508,12 @@ class OverviewScreen(DashboardScreen):
         where = (
             "" if are_of_one_server(self._servers) else f" on {printable(self.table.context.titles[queue.place], 40)}"
         )
-        known = self.table.context.known.get(queue.key)
-        words_of_verdict = verdict_words(queue.verdict) if known is None else known_verdict(queue)
+        silenced = self.table.context.silenced
+        is_silenced = silenced.holds(queue)
+        words_of_verdict = silenced_verdict(queue) if is_silenced else verdict_words(queue.verdict)
         pieces: list[Piece] = [] if row is queue else [(f" {_group_words(row)}; the worst is", "muted")]
         pieces += [
-            (f" {words_of_verdict} ", "muted" if is_stale or known else f"verdict-{queue.verdict}"),
+            (f" {words_of_verdict} ", "muted" if is_stale or is_silenced else f"verdict-{queue.verdict}"),
             (f"{printable(queue.name, 40)}{where}: ", ""),
         ]
         if is_stale:
@@ -521,7 +527,7 @@ class OverviewScreen(DashboardScreen):
             pieces.append((f" · {usual}", "muted"))
         if queue.problems:
             pieces.append((f"   ! {'; '.join(queue.problems)}", "notice"))
-        pieces += known_pieces(known)
+        pieces += silenced.pieces(queue)
         # While the cursor stays, what is below does not jump.
         stays = self._explained == row.key and self._pane.position != "closed"
         self._explained = row.key
@@ -555,11 +561,11 @@ class OverviewScreen(DashboardScreen):
     def _arranged(self, snapshot: Snapshot) -> tuple[Sequence[QueueState], Sequence[str]]:
         """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
-        known = frozenset(self._known())
+        silenced = self._silenced()
         separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
         unfolded = frozenset(self._unfolded)
         chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
-        wanted = (*chosen, resting, known)
+        wanted = (*chosen, resting, silenced)
         changed = snapshot.changed_since(self._seen) if wanted == self._arranged_for else None
         self._arranged_for, self._seen = wanted, snapshot.queues
         if changed is not None and not changed[0]:
@@ -570,7 +576,7 @@ class OverviewScreen(DashboardScreen):
             again = None
             if changed is not None and self._by_trouble is not None and len(changed[0]) * _FEW <= len(snapshot.queues):
                 again = self._by_trouble.changed(*changed)
-            self._by_trouble = again = again or ByTrouble.of(snapshot.queues, known)
+            self._by_trouble = again = again or ByTrouble.of(snapshot.queues, silenced)
             self._members, self.table.sorted_by = frozenset(), None
             return again.queues, again.keys
         self._by_trouble = None
@@ -578,11 +584,11 @@ class OverviewScreen(DashboardScreen):
         first = [queue for queue in found if queue.key in self._favourites] if self._favourites else []
         others = [queue for queue in found if queue.key not in self._favourites] if first else found
         if separators:
-            others = self._grouping.rows(others, separators, known, partial(trouble, known=known))
-        sort_queues(first, self._sort, self._reverse, known)
-        downwards = sort_queues(others, self._sort, self._reverse, known)
+            others = self._grouping.rows(others, separators, silenced, partial(trouble, silenced=silenced))
+        sort_queues(first, self._sort, self._reverse, silenced)
+        downwards = sort_queues(others, self._sort, self._reverse, silenced)
         self._members = frozenset()
-        rows = [*first, *(self._with_members(others, known) if separators else others)]
+        rows = [*first, *(self._with_members(others, silenced) if separators else others)]
         if resting:
             self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
         else:
@@ -590,7 +596,7 @@ class OverviewScreen(DashboardScreen):
             rows.sort(key=lambda queue: places.get(queue.key, len(places)))
         return rows, [queue.key for queue in rows]
 
-    def _with_members(self, others: Iterable[QueueState], known: Set[str]) -> list[QueueState]:
+    def _with_members(self, others: Iterable[QueueState], silenced: Silenced) -> list[QueueState]:
         """Put the queues of each unfolded group, in order, below its row."""
         rows: list[QueueState] = []
         members: set[str] = set()
@@ -598,7 +604,7 @@ class OverviewScreen(DashboardScreen):
             rows.append(row)
             if isinstance(row, QueueGroup) and row.key in self._unfolded:
                 own = list(row.members)
-                sort_queues(own, self._sort, self._reverse, known)
+                sort_queues(own, self._sort, self._reverse, silenced)
                 rows += own
                 members.update(queue.key for queue in own)
         self._members = frozenset(members)

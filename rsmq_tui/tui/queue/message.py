@@ -5,6 +5,7 @@ from functools import partial
 from types import ModuleType
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -81,7 +82,7 @@ class MessageScreen(ActingScreen):
         """Free the body at once: it may be very long, and the screen is garbage-collected only later."""
         self._message = self._reading = None
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Read the message again: it may have changed while a dialog was open."""
         self._read_again()
 

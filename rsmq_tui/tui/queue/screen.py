@@ -54,7 +54,7 @@ from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.links import Link
-from rsmq_tui.tui.overview.known import known_pieces
+from rsmq_tui.tui.overview.known import ignored_pieces, known_pieces
 from rsmq_tui.tui.queue.clients import ClientsScreen, waiters_text, waiting_text
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
@@ -191,10 +191,12 @@ class QueueScreen(ActingScreen):
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""
         state = next((queue for queue in snapshot.queues if queue.name == self.queue), None)
-        known = known_pieces(self.dashboard.known(self.server.place).get(self.queue))
+        place = self.server.place
+        silenced = known_pieces(self.dashboard.known(place).get(self.queue))
+        silenced += ignored_pieces(state, self.dashboard.ignored.get(place))
         # On a narrow terminal, more lines for the reason of the verdict.
         thresholds, log_key = self.server.source.thresholds, self.dashboard.keymap.face("events")
-        self._title.show([*title_pieces(self.queue, state, snapshot, thresholds, log_key), *known], 3)
+        self._title.show([*title_pieces(self.queue, state, snapshot, thresholds, log_key), *silenced], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
