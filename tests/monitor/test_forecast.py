@@ -315,7 +315,9 @@ def test_the_band_is_the_same_by_another_computation(seed: int) -> None:
     series = series_of(samples)
     if chance.random() < 0.3:
         unread = chance.randrange(len(samples))
-        series.counters[4 * unread : 4 * unread + 4] = array("d", [nan]) * 4
+        counters = series.counters[:]
+        counters[4 * unread : 4 * unread + 4] = array("d", [nan]) * 4
+        series.fill(counters)
 
     found, expected = band_of(depth_slopes(series, 0)), _slow_band(series)
 

@@ -1,5 +1,6 @@
 """The recent past: buckets of counters for each queue, aligned with one list of times, bounded."""
 
+import pickle
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsmq_tui.monitor.tracking import trend as trends
-from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_MS, TREND_MS
+from rsmq_tui.monitor.tracking.series import BUCKET_MS, BUCKETS, COARSE_MS, TREND_MS, QueueSeries, Sample
 from rsmq_tui.monitor.tracking.trend import (
     COARSE_BUCKETS,
     DAY_BUCKET_MS,
@@ -16,6 +17,7 @@ from rsmq_tui.monitor.tracking.trend import (
     DAY_MS,
     TOTALS_COARSE_MS,
     TOTALS_FINE,
+    Trend,
 )
 from tests.monitor.rows import Flow, Scripted
 
@@ -178,13 +180,70 @@ def test_the_older_part_has_the_same_rates() -> None:
 
 def test_a_bucket_of_a_queue_takes_32_bytes() -> None:
     watched = Scripted()
-    for _ in range(2 * 720):
-        watched.poll_one(Flow().row(), after_s=5)
+    for sent in range(2 * 720):
+        watched.poll_one(Flow(sent=sent).row(), after_s=5)
     series = watched.tracker.trend.series["q"]
 
     assert len(series.counters) * series.counters.itemsize == (BUCKETS + COARSE_BUCKETS) * 32
     assert series.peaks is not None
     assert len(series.peaks) == 2 * COARSE_BUCKETS
+
+
+def _taken_bytes(series: QueueSeries) -> int:
+    """Return what a series takes in a pickle, without the times that all share."""
+    return len(pickle.dumps(series)) - len(pickle.dumps(series.times_ms))
+
+
+def test_an_hour_of_a_queue_that_does_not_change_takes_no_more_than_a_bucket() -> None:
+    watched = Scripted()
+    # Found at the start, found later, and changed for the last time after that.
+    rows = {"always": Flow(sent=9).row(), "changed": Flow(sent=1).row()}
+    for number in range(2 * 720):
+        if number == 100:
+            rows["found"] = Flow(sent=9).row()
+        if number == 200:
+            rows["changed"] = Flow(sent=9).row()
+        watched.poll(rows, after_s=5)
+    trend = watched.tracker.trend
+
+    assert {name: _taken_bytes(series) < 500 for name, series in trend.series.items()} == dict.fromkeys(rows, True)
+    assert {name: trend.depths(name) for name in rows} == dict.fromkeys(rows, [9.0] * len(trend.times_ms))
+    # What happens then is seen among all that did not.
+    watched.poll(rows | {"always": Flow(sent=11).row()}, after_s=5)
+    assert trend.depths("always") == [*[9.0] * (len(trend.times_ms) - 1), 11.0]
+    assert trend.arrivals("always")[-2:] == [0.0, 0.4]
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from((1, 2, 11, 120, 800))), max_size=8)
+
+
+@settings(max_examples=60)
+@given(RUNS, st.sampled_from((0, 0, 1, 119, 120, 121, 500)))
+def test_a_series_shows_what_was_added_however_long_it_stayed_the_same(
+    runs: list[tuple[int, int, int]], missed: int
+) -> None:
+    trend = Trend()
+    added: list[Sample] = []
+    counts = [(ready + hidden, ready) for ready, hidden, length in runs for _ in range(length)]
+    for number, (depth, ready) in enumerate([(0, 0)] * missed + counts):
+        if number == missed:
+            trend.add_queue("q")
+        at_ms = number * BUCKET_MS
+        sample = Sample(at_ms, depth, ready, depth, 0)
+        trend.add_bucket(at_ms, [sample] if trend.series else [])
+        if trend.series:
+            added.append(sample)
+
+    points = list(trend.queue("q"))
+    assert [point.at_ms for point in points] == (trend.times_ms if trend.series else [])
+    for index, point in enumerate(points):
+        is_coarse = index < len(points) - BUCKETS
+        until_ms = trend.times_ms[index + 1] if is_coarse else point.at_ms + 1
+        # One that the queue is not in is all that is known of its minute.
+        found = [each for each in added if point.at_ms <= each.at_ms < until_ms]
+        found = found if point.at_ms >= missed * BUCKET_MS else []
+        assert point.ready == max((each.ready for each in found), default=None)
+        assert point.hidden == max((each.depth - each.ready for each in found), default=None)
 
 
 def test_queues_that_are_gone_are_forgotten() -> None:

@@ -196,11 +196,7 @@ class RecordedTrend(Trend):
         same = Trend()
         same.times_ms, same.gaps_ms = self.times_ms.copy(), self.gaps_ms.copy()
         same.totals = self.totals.copy()
-        for name, series in self.series.items():
-            copied = same.series[name] = type(series)([])
-            copied.times_ms = same.times_ms
-            copied.counters, copied.peaks = series.counters[:], series.peaks and series.peaks[:]
-            copied.flights = series.flights and series.flights.copy()
+        same.series = {name: series.copy(same.times_ms) for name, series in self.series.items()}
         return same
 
 

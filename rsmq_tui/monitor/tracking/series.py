@@ -1,17 +1,18 @@
 """The last hour of one queue, bucket by bucket, and rates between two samples.
 
 Counters are stored every ``BUCKET_MS``; of what is older than ``BUCKETS`` of these, one bucket for each ``COARSE_MS``
-stays, with the highest counts of that time. So 10,000 queues fit in 60 MB. Rates are computed on reading, over the
-measured interval.
+stays, with the highest counts of that time. So 10,000 queues fit in 60 MB. Of a queue that did not change, one bucket
+is stored for all of them, and most of many queues are such. Rates are computed on reading, over the measured interval.
 """
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from math import isnan
 from operator import sub
-from typing import ClassVar, NamedTuple, overload
+from typing import ClassVar, NamedTuple, Self, overload
 
 BUCKET_MS = 5_000
 BUCKETS = 120
@@ -199,20 +200,25 @@ def higher(one: float | None, other: float | None) -> float | None:
     return max((value for value in (one, other) if value is not None), default=None)
 
 
+def _repeats(values: "array[float]", some: "array[float]") -> bool:
+    """Return whether these are some values again and again."""
+    return values.tobytes() == some.tobytes() * (len(values) // len(some))
+
+
 class QueueSeries:
     """One queue's counters, bucket by bucket, aligned with the times of its ``Trend``; NaN while it did not exist."""
 
-    __slots__ = ("changed_ms", "counters", "flights", "marked_ms", "marks", "peaks", "times_ms")
+    __slots__ = ("_stored", "changed_ms", "flights", "marked_ms", "marks", "peaks", "times_ms")
     sample: ClassVar[type[Sample]] = Sample
 
     def __init__(self, times_ms: list[int]) -> None:
-        missed = len(times_ms)
         self.times_ms = times_ms
-        # One array, because four would take half as much again.
-        self.counters = array("d", [_NAN]) * (COUNTERS * missed)
+        # A single bucket stands for as many equal ones as there are times. One array, because four would take half as
+        # much again.
+        self._stored = array("d", [_NAN]) * COUNTERS
         # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves. None for
-        # ten minutes: of 100,000 queues, empty arrays would take 8 MB.
-        self.peaks = array("d", [_NAN]) * (_PEAKS * (missed - BUCKETS)) if missed > BUCKETS else None
+        # ten minutes, and while all buckets are equal: of 100,000 queues, empty arrays would take 8 MB.
+        self.peaks: array[float] | None = None
         # The last polls that a change of this program may have affected: no rate spans them. None for most queues.
         self.changed_ms: deque[int] | None = None
         # Time, totalsent and totalrecv, every half hour; NaN while the queue did not exist. ``marked_ms`` is the last
@@ -222,10 +228,22 @@ class QueueSeries:
         # None until the queue was looked at: most queues of many are rarely.
         self.flights: FlightLog | None = None
 
+    @property
+    def _is_constant(self) -> bool:
+        return len(self._stored) == COUNTERS
+
+    @property
+    def counters(self) -> "array[float]":
+        """The counters of all buckets, not to be changed."""
+        return self._stored * len(self.times_ms) if self._is_constant else self._stored
+
     def append(self, sample: Sample | None) -> None:
-        """Append a bucket; None for a queue that could not be read."""
+        """Append the bucket of the last time; None for a queue that could not be read."""
         at_ms, *counters = sample or NO_SAMPLE
-        self.counters.extend(counters)
+        if not self._is_constant or self._stored.tolist() != counters:
+            if self._is_constant:
+                self.fill(self._stored * (len(self.times_ms) - 1))
+            self._stored.extend(counters)
         if at_ms - self.marked_ms >= MARK_MS:
             self.marked_ms = at_ms
             self.marks.extend((at_ms, *counters[2:]))
@@ -258,21 +276,36 @@ class QueueSeries:
 
     def forget(self, buckets: int) -> None:
         """Drop that many buckets, the first ones."""
-        del self.counters[: COUNTERS * buckets]
+        if self._is_constant:
+            return
+        del self._stored[: COUNTERS * buckets]
         if self.peaks is not None:
             del self.peaks[: _PEAKS * buckets]
+        self._merge_equal()
+
+    def _merge_equal(self) -> None:
+        """Let one bucket stand for all if they are equal."""
+        first = self._stored[:COUNTERS]
+        # Fast path: those of a queue that changes mostly differ at the ends.
+        if first != self._stored[-COUNTERS:] or not _repeats(self._stored, first):
+            return
+        depth, ready = first[:2]
+        if self.peaks is None or _repeats(self.peaks, array("d", (ready, depth - ready))):
+            self._stored, self.peaks = first, None
 
     def coarsen(self, index: int, *, merge: bool) -> None:
         """Let the bucket after those with peaks be one of them, or, to ``merge`` it, a part of the last of them."""
+        if self._is_constant:
+            return
         start = COUNTERS * index
-        depth, ready = self.counters[start : start + 2]
+        depth, ready = self._stored[start : start + 2]
         if self.peaks is None:
             self.peaks = array("d")
         peaks = self.peaks
         if not merge:
             peaks.extend((ready, depth - ready))
             return
-        del self.counters[start : start + COUNTERS]
+        del self._stored[start : start + COUNTERS]
         # If either is not known, the first one stays.
         peaks[-2] = max(peaks[-2], ready)
         peaks[-1] = max(peaks[-1], depth - ready)
@@ -285,7 +318,7 @@ class QueueSeries:
     @property
     def last(self) -> "array[float]":
         """The counters of the last bucket."""
-        return self.counters[-COUNTERS:]
+        return self._stored[-COUNTERS:]
 
     @property
     def depth(self) -> "array[float]":
@@ -304,7 +337,8 @@ class QueueSeries:
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
-        depth, ready, totalsent, totalrecv = self.counters[COUNTERS * index : COUNTERS * (index + 1)]
+        start = 0 if self._is_constant else COUNTERS * index
+        depth, ready, totalsent, totalrecv = self._stored[start : start + COUNTERS]
         if isnan(depth):
             return None
         return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
@@ -328,12 +362,18 @@ class QueueSeries:
 
     def fill(self, counters: "array[float]") -> None:
         """Replace the buckets by these, which are aligned with the times."""
-        self.counters = counters
-        if self.peaks is not None:
-            coarse = self.counters[: COUNTERS * len(self.peaks) // _PEAKS]
-            depth, ready = coarse[::COUNTERS], coarse[1::COUNTERS]
-            self.peaks[::_PEAKS] = ready
-            self.peaks[1::_PEAKS] = array("d", map(sub, depth, ready))
+        self._stored = counters
+        coarse = counters[: COUNTERS * max(0, len(self.times_ms) - BUCKETS)]
+        depth, ready = coarse[::COUNTERS], coarse[1::COUNTERS]
+        peaks = array("d", chain.from_iterable(zip(ready, map(sub, depth, ready), strict=True)))
+        self.peaks = peaks or None
+
+    def copy(self, times_ms: list[int]) -> Self:
+        """Return a copy of what charts show, aligned with a copy of the times."""
+        same = type(self)(times_ms)
+        same._stored, same.peaks = self._stored[:], self.peaks and self.peaks[:]
+        same.flights = self.flights and self.flights.copy()
+        return same
 
 
 class ListSeries(QueueSeries):
