@@ -160,16 +160,24 @@ class ReplayBanner(Painted):
             return []
         player, width = replaying.player, self.size.width
         sign, word = ("▶", "playing") if player.is_playing else ("‖", "paused")
-        left_out = len(replaying.problems)
+        left_out, is_marked = len(replaying.problems), replaying.marked is not None
+        marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
         parts = {
             "time": f" REPLAY {moment_words(replaying.position_ms)}",
             "speed": speed_words(player),
             "state": f"{sign} {word}",
             "outcome": outcome_words(replaying),
-            "marked": "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}",
+            "marked": f"{marked} · {dashboard_of(self.app).keymap.face('diff')} compares" if is_marked else "",
             "problems": f"{plural(left_out, 'file')} left out" if left_out else "",
         }
-        for part, shorter in (("", ""), ("problems", ""), ("marked", ""), ("speed", ""), ("state", sign)):
+        for part, shorter in (
+            ("", ""),
+            ("marked", marked),
+            ("problems", ""),
+            ("marked", ""),
+            ("speed", ""),
+            ("state", sign),
+        ):
             parts[part] = shorter
             words = " · ".join(filter(None, parts.values()))
             if cell_len(words) < width:
