@@ -74,11 +74,19 @@ def say_when(sentence: str) -> None:
 
 
 class TextColumn(NamedTuple):
-    """A column of a table; a ``width`` of 0 takes the rest of the line."""
+    """A column of a table; a ``width`` of 0 takes the rest of the line.
+
+    If there is no room for that, the columns with the greatest ``drop`` are left out; those with 0 never are.
+    """
 
     title: str
     width: int
     right: bool = False
+    drop: int = 0
+
+
+# Less is not worth a column.
+_REST_LEAST = 12
 
 
 class TextTable:
@@ -87,8 +95,13 @@ class TextTable:
     def __init__(self, *columns: TextColumn, wide: bool = False) -> None:
         self._columns = columns
         self._wide = wide
-        taken = sum(column.width + 2 for column in columns if column.width)
-        self._rest = max(12, shutil.get_terminal_size().columns - taken)
+        self._left_out: set[TextColumn] = set()
+        room = shutil.get_terminal_size().columns - sum(column.width + 2 for column in columns if column.width)
+        for column in sorted(columns, key=lambda column: column.drop, reverse=True):
+            if room < _REST_LEAST and column.drop and not wide:
+                self._left_out.add(column)
+                room += column.width + 2
+        self._rest = max(_REST_LEAST, room)
         self._begun = False
 
     def print(self, *values: str) -> None:
@@ -101,6 +114,8 @@ class TextTable:
     def _print(self, values: Sequence[str]) -> None:
         parts = []
         for column, value in zip(self._columns, values, strict=True):
+            if column in self._left_out:
+                continue
             text = value if self._wide else fitted(value, column.width or self._rest)
             padding = " " * max(0, column.width - cells(text))
             parts.append(padding + text if column.right else text + padding)

@@ -29,7 +29,7 @@ class Kind:
     ``actions`` are the names of the actions that screens offer for its queues and messages. ``counts_receives``:
     messages and queues have receive counts. ``counts_arrivals``: sent messages are counted; otherwise only the change
     of the depth is known. ``has_leases``: hidden messages have leases, which can expire. ``can_block``: consumers can
-    wait on the server for a message.
+    wait on the server for a message. ``id_length`` is the usual length of the ids of its messages.
 
     ``tabs`` are the tabs of a queue's messages; ``due_title`` is the title of the bar chart of hidden messages by time.
 
@@ -52,6 +52,7 @@ class Kind:
     counts_arrivals: bool = False
     has_leases: bool = False
     can_block: bool = False
+    id_length: int = 32
     tabs: tuple[Tab, ...] = (Tab("all", part="all"),)
     due_title: str = "Messages visible in"
     parts: Mapping[str, str] = field(default_factory=dict)
@@ -115,6 +116,8 @@ LIST = Kind(
     ),
     has_leases=True,
     can_block=True,
+    # A place, a position of up to seven digits, and a digest.
+    id_length=50,
     # Items that are not ready are in processing.
     tabs=(
         Tab("all", part="all"),

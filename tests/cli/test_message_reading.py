@@ -235,3 +235,37 @@ def test_the_longest_bodies_are_read_as_they_are_only(
     read = command("messages", "get", "orders", id, "--raw")
     assert (read.status, read.err) == (0, "")
     assert read.out == body
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wide", "narrow"),
+    [
+        (("messages", "list", "orders"), "ID STATE DUE AGE RC SIZE BODY", "ID STATE DUE RC BODY"),
+        (("messages", "list", "*"), "QUEUE ID STATE DUE AGE RC SIZE BODY", "QUEUE ID STATE BODY"),
+        (("journal",), "CHANGE WHEN STATE DONE SKIPPED FAILED WHO WHAT", "CHANGE WHEN STATE DONE WHO WHAT"),
+        (("known",), "SINCE UNTIL SERVER QUEUE NOTE", "SINCE UNTIL QUEUE NOTE"),
+    ],
+)
+def test_a_narrow_terminal_leaves_out_columns(
+    arguments: tuple[str, ...], wide: str, narrow: str, command: Command, client: Redis
+) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    queues.create_queue("mails")
+    queues.send_message("orders", "x" * 200)
+    queues.send_message("mails", "x" * 200)
+    assert command("messages", "hide", "orders", "--all", "--for", "1h", "--yes").status == 0
+    assert command("known", "add", "orders", "--note", "x" * 200).status == 0
+    for columns, titles in ((120, wide), (80, narrow)):
+        lines = command(*arguments, terminal=True, columns=columns).text.splitlines()
+        assert lines[0].split() == titles.split()
+        assert max(map(len, lines)) <= columns
+
+
+def test_ids_of_items_are_not_cut_off(command: Command, client: Redis) -> None:
+    client.rpush("queue:jobs", *(f"job {number}" for number in range(12)))
+    lines = command("messages", "list", "list:queue:jobs", terminal=True, columns=80).text.splitlines()
+    ids = [line.split()[0] for line in lines[1:]]
+    assert len(ids) == 12
+    assert max(map(len, lines)) <= 80
+    assert command("messages", "get", "list:queue:jobs", ids[-1]).lines[0]["body"] in lines[-1]

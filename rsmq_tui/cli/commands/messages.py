@@ -129,6 +129,11 @@ class _Queues:
         return len(self._queues)
 
     @property
+    def id_length(self) -> int:
+        """The usual length of the longest ids."""
+        return max((named.kind.id_length for named in self._queues), default=0)
+
+    @property
     def limit(self) -> int | None:
         """How many more messages may be found."""
         return None if self._limit is None else self._limit - self.matched
@@ -306,12 +311,12 @@ def _as_table(queues: _Queues) -> _Printed:
     name = [TextColumn("QUEUE", 16)] if queues.is_several else []
     table = TextTable(
         *name,
-        TextColumn("ID", 32),
+        TextColumn("ID", queues.id_length),
         TextColumn("STATE", 9),
-        TextColumn("DUE", 11, right=True),
-        TextColumn("AGE", 7, right=True),
-        TextColumn("RC", 4, right=True),
-        TextColumn("SIZE", 9, right=True),
+        TextColumn("DUE", 11, right=True, drop=2),
+        TextColumn("AGE", 7, right=True, drop=4),
+        TextColumn("RC", 4, right=True, drop=1),
+        TextColumn("SIZE", 9, right=True, drop=3),
         TextColumn("BODY", 0),
     )
 

@@ -231,7 +231,7 @@ def _table() -> TextTable:
         TextColumn("STATE", 9),
         TextColumn("DUE", 11, right=True),
         TextColumn("RC", 4, right=True),
-        TextColumn("SIZE", 9, right=True),
+        TextColumn("SIZE", 9, right=True, drop=1),
         TextColumn("BODY", 0),
     )
 

@@ -136,7 +136,7 @@ def _list(options: Options) -> int:
     columns = (
         TextColumn("SINCE", 16),
         TextColumn("UNTIL", 16),
-        TextColumn("SERVER", 24),
+        TextColumn("SERVER", 24, drop=1),
         TextColumn("QUEUE", 24),
         TextColumn("NOTE", 0),
     )
