@@ -109,9 +109,9 @@ class Expected(NamedTuple):
         """Return whether every trouble of a queue is expected."""
         return is_named(queue, self.queues)
 
-    def covers(self, at_ms: float) -> bool:
-        """Return whether every trouble at a time is expected."""
-        return any(from_ms <= at_ms < to_ms for from_ms, to_ms in self.spans)
+    def end_ms(self, at_ms: float) -> int | None:
+        """Return until when every trouble is expected that there is at a time; None if it is not."""
+        return max((to_ms for from_ms, to_ms in self.spans if from_ms <= at_ms < to_ms), default=None)
 
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """Return the beginning and the end of the part of a trouble outside the expected spans; None if there is none.

@@ -14,7 +14,7 @@ from textual.worker import Worker
 
 from rsmq_tui.files import reason_of
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import printable, show_in_zone
+from rsmq_tui.monitor.text import printable, short_clock, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeController, ChangeStatus
 from rsmq_tui.tui.keys import Keymap, keymap_of
 from rsmq_tui.tui.links import Link
@@ -243,6 +243,21 @@ class Dashboard:
         """The queues whose trouble is expected, by the places of the servers that have such."""
         found = {server.place: self._expected.get(server.name) for server in self.servers}
         return {place: expected for place, expected in found.items() if expected is not None and expected.queues}
+
+    def maintenance(self, at_ms: float) -> str:
+        """Return until when there is maintenance, and of which servers if not of all; empty if there is none.
+
+        ``at_ms`` is the time by this machine's clock.
+        """
+        ends = {
+            server.name: found.end_ms(at_ms) for server in self.servers if (found := self._expected.get(server.name))
+        }
+        ends_ms = {name: end_ms for name, end_ms in ends.items() if end_ms is not None}
+        if not ends_ms or self.replay is not None:
+            return ""
+        of_some = f" of {', '.join(ends_ms)}" if len(ends_ms) < len({server.name for server in self.servers}) else ""
+        until_ms = max(ends_ms.values())
+        return f"maintenance{of_some} until {short_clock(until_ms, at_ms)} {zone_words(until_ms)}"
 
     def show_live(self, snapshot: Snapshot) -> None:
         """Take a snapshot of the live servers; while a replay is shown, it is kept but not shown."""

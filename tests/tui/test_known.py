@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.events.known import Known, KnownStore, read_until
 from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.monitor.text import show_in_zone
+from rsmq_tui.monitor.text import short_clock, show_in_zone
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.known import known_pieces
 from rsmq_tui.tui.overview.screen import NowPanel, OverviewScreen
@@ -140,6 +141,28 @@ async def test_trouble_is_expected_on_the_servers_of_the_profile_only(source: Sc
         text = text_of(app)
         assert len(re.findall("■ stalled +a +dead", text)) == 1
         assert len(re.findall("‖ stalled +b +dead", text)) == 1
+
+
+async def test_maintenance_is_shown_until_it_ends(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_ms = START_MS
+    monkeypatch.setattr("rsmq_tui.tui.overview.screen.now_ms", lambda: at_ms)
+    sources = {name: ScriptedSource(place=name) for name in ("prod", "spare")}
+    servers = [WatchedServer(each, name=name, place=name) for name, each in sources.items()]
+    windows = {"prod": Expected((), ((START_MS - 1, START_MS + 60_000), (START_MS - 5, START_MS + 30_000)))}
+    app = RsmqApp(servers, clock=source.clock, expected=windows)
+    async with app.run_test(size=(160, 36)) as pilot:
+
+        async def shown() -> str:
+            poll = poll_of(sources["prod"], [queue_of("fine", place="prod")], at_ms)
+            sources["prod"].play(replace(poll, place="prod"))
+            await settled(pilot)
+            return str(app.screen.query_one(NowPanel).border_subtitle or "")
+
+        assert await shown() == f"‖ maintenance of prod until {short_clock(START_MS + 60_000, START_MS)} UTC"
+        at_ms = START_MS + 59_999
+        assert "maintenance of prod" in await shown()
+        at_ms = START_MS + 60_000
+        assert await shown() == ""
 
 
 def _taken(folder: Path) -> None:

@@ -275,7 +275,7 @@ class AlertRunner:
 
     def _apply(self, snapshot: Snapshot, thresholds: Thresholds, profile: str, now_ms: int, wall_s: float) -> None:
         expected, is_ignored = self._expected.get(profile), self._is_ignored.get(profile)
-        if expected is not None and expected.covers(wall_s * 1000):
+        if expected is not None and expected.end_ms(wall_s * 1000) is not None:
             # A condition that continues after it begins then.
             return
         muted = self._muted(snapshot)

@@ -10,9 +10,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.reactive import reactive
 from textual.strip import Strip
 
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import LooksFirst
 from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
@@ -86,13 +88,20 @@ class NowPanel(Painted):
     """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are ``silenced``."""
 
     DEFAULT_CSS = """
-    NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
+    NowPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
     """
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
     def __init__(self, silenced: Callable[[], Silenced]) -> None:
         super().__init__()
         self._silenced = silenced
+        self._told = ""
+
+    def tell(self, maintenance: str) -> None:
+        """Say that there is maintenance, during which no alerts are sent."""
+        if maintenance != self._told:
+            self._told = maintenance
+            self.border_subtitle = Content(f"{SIGN} {maintenance}" if maintenance else "")
 
     def on_mount(self) -> None:
         """Set the title."""
@@ -176,6 +185,7 @@ class OverviewScreen(DashboardScreen):
         )
         self._sort: str | None = None
         self._reverse = False
+        self._now = NowPanel(self._silenced)
         self._grouping = Grouping()
         self._unfolded: set[str] = set()
         self._is_on_group = False
@@ -194,7 +204,7 @@ class OverviewScreen(DashboardScreen):
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
-            yield NowPanel(self._silenced).data_bind(OverviewScreen.snapshot)
+            yield self._now.data_bind(OverviewScreen.snapshot)
         yield self.sparks
         yield self._filter
         with Vertical(id="body"):
@@ -219,6 +229,7 @@ class OverviewScreen(DashboardScreen):
         self._show_chart(snapshot)
         self._last_events.follow(snapshot)
         self._tell_sums(snapshot)
+        self._now.tell(self.dashboard.maintenance(now_ms()))
         context = QueueContext(
             snapshot,
             {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers},
