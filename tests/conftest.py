@@ -76,8 +76,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # A collection of all live objects after every 700 new ones takes a quarter of a run: an app has thousands.
-    gc.set_threshold(10_000)
+    # A collection of all live objects after every 700 new ones takes a quarter of a run: an app has tens of thousands.
+    gc.set_threshold(100_000)
     gc.enable()
 
 

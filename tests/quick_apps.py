@@ -1,4 +1,4 @@
-"""Avoids useless work of Textual in tests: parsing the same rules again, painting without a terminal, long waits."""
+"""Avoids useless work in tests: parsing the same rules, painting without a terminal, long waits, freeing memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -65,6 +65,12 @@ def parsed_styles() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Stylesheet, "_parse_rules", parse_once)
         yield
+
+
+@pytest.fixture(autouse=True)
+def freed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app frees what closed screens have left every two seconds, for users who have it open for days."""
+    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 1_000.0)
 
 
 @pytest.fixture

@@ -12,9 +12,11 @@ from rsmq_tui.listserver.command import command, find, integer
 from rsmq_tui.listserver.engine import NO_REPLY, Client
 from rsmq_tui.listserver.resp import NO_ARRAY, CommandError, Reply, number
 
+# A script that runs for longer is ended.
+SCRIPT_S_MAX = 5
 _LOWEST = -(1 << 63)
 _PRELUDE = b"""
-local call, sha1hex, now, sethook = ...
+local call, sha1hex, now, sethook, seconds_max = ...
 local function guarded(...)
   local reply = call(...)
   if type(reply) == 'table' and reply.err then error(reply, 0) end
@@ -41,8 +43,10 @@ setmetatable(environment, {
 local function run(script, keys, arguments)
   rawset(environment, 'KEYS', keys)
   rawset(environment, 'ARGV', arguments)
-  local ends = now() + 5
-  sethook(function() if now() > ends then sethook() error('Script ran for more than 5 s') end end, '', 100000)
+  local ends = now() + seconds_max
+  sethook(function()
+    if now() > ends then sethook() error('Script ran for more than ' .. seconds_max .. ' s') end
+  end, '', 100000)
   local is_ok, result = pcall(script)
   sethook()
   return is_ok, result
@@ -70,7 +74,7 @@ class Scripting:
         self._lua_error = lupa.LuaError
         self._compile, self._run = self._lua.execute(
             _PRELUDE, self._call, lambda text: sha1(text, usedforsecurity=False).hexdigest().encode(), time.monotonic,
-            self._lua.eval(b"debug.sethook"),
+            self._lua.eval(b"debug.sethook"), SCRIPT_S_MAX,
         )  # fmt: skip
         self.scripts: dict[bytes, tuple[bytes, Any]] = {}
         self._client: Client | None = None

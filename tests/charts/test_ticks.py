@@ -120,8 +120,13 @@ def test_days_begin_at_midnight_when_clocks_are_set(zone: str, first: date, days
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"])
 def test_ticks_are_round_and_true_on_the_clocks_of_a_zone(zone: str) -> None:
     clocks = ZoneInfo(zone)
-    # Clocks are set in some of these hours; the whole day is charted, an hour, and ten minutes.
-    for hours in range(0, 365 * 24, 3):
+    # Every few hours around the days on which clocks are set, else each hour of a day in turn.
+    offsets = [datetime.fromtimestamp(MIDNIGHT / 1000 + day * 86_400, clocks).utcoffset() for day in range(366)]
+    set_on = [day for day in range(365) if offsets[day] != offsets[day + 1]]
+    assert len(set_on) == (0 if zone == "Asia/Kolkata" else 2)
+    near = {hours for day in set_on for hours in range(day * 24 - 24, day * 24 + 49)}
+    # The whole day is charted, an hour, and ten minutes.
+    for hours in sorted(near | set(range(0, 365 * 24, 23))):
         start_ms = MIDNIGHT + hours * HOUR
         for span_ms, step_s in ((DAY, 6 * 3600), (5 * HOUR, 3600), (HOUR, 300), (10 * MINUTE, 120)):
             ticks = time_ticks(start_ms, start_ms + span_ms, 120, clocks)

@@ -17,9 +17,9 @@ from rsmq_tui.cli.main import main
 from rsmq_tui.protocol import Rsmq
 from tests.cli.running import status_of
 from tests.protocol.keyspace import everything, plant
-from tests.quick_apps import exact_idleness, painted_when_looked_at, painting, parsed_styles
+from tests.quick_apps import exact_idleness, freed_at_the_end, painted_when_looked_at, painting, parsed_styles
 
-__all__ = ["exact_idleness", "painted_when_looked_at", "painting", "parsed_styles"]
+__all__ = ["exact_idleness", "freed_at_the_end", "painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from redis import Redis
 from rsmq_tui.cli.demo import EmbeddedServer
 from tests.hostile.payloads import fill
 from tests.hostile.proxy import Proxy
-from tests.quick_apps import painted_when_looked_at, painting, parsed_styles
+from tests.quick_apps import freed_at_the_end, painted_when_looked_at, painting, parsed_styles
 
-__all__ = ["painted_when_looked_at", "painting", "parsed_styles"]
+__all__ = ["freed_at_the_end", "painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)

@@ -30,11 +30,18 @@ class Screen:
     _x: int = 0
     _y: int = 0
     _rest: str = ""
+    # The size and the words, until something is written.
+    _text: tuple[tuple[int, int], str] | None = None
 
     @property
     def text(self) -> str:
         """The words on it."""
-        return "\n".join("".join(self._cells.get((x, y), " ") for x in range(self.columns)) for y in range(self.lines))
+        size = self.columns, self.lines
+        if self._text is None or self._text[0] != size:
+            cells = self._cells.get
+            rows = ("".join([cells((x, y), " ") for x in range(self.columns)]) for y in range(self.lines))
+            self._text = size, "\n".join(rows)
+        return self._text[1]
 
     @property
     def is_restored(self) -> bool:
@@ -43,6 +50,7 @@ class Screen:
 
     def write(self, output: str) -> None:
         """Do as a terminal does; output may come in any pieces."""
+        self._text = None
         output = self._rest + output
         last = output.rfind("\x1b")
         begun = _SEQUENCE.match(output, last) if last >= 0 else None

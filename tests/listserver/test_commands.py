@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 import redis
@@ -137,9 +138,11 @@ def test_subscribing_is_refused_in_a_sentence(own: Connection) -> None:
     assert own.call("SUBSCRIBE", "channel").startswith("ERR this server does not support pub/sub")
 
 
-def test_a_script_that_does_not_end_is_ended(own: Connection) -> None:
-    assert "Script ran for more than" in own.call("EVAL", "while true do end", 0)
-    assert own.call("PING") == b"PONG"
+def test_a_script_that_does_not_end_is_ended(list_server: ListServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rsmq_tui.listserver.scripting_commands.SCRIPT_S_MAX", 0.25)
+    with closing(Connection(list_server.port)) as own:
+        assert "Script ran for more than 0.25 s" in own.call("EVAL", "while true do end", 0)
+        assert own.call("PING") == b"PONG"
 
 
 def test_info_counts_calls_and_keys(shared_list_server: ListServer, own: Connection) -> None:

@@ -7,12 +7,12 @@ import pytest
 import redis
 from textual.timer import Timer
 
-from tests.quick_apps import exact_idleness, painted_when_looked_at, painting, parsed_styles
+from tests.quick_apps import exact_idleness, freed_at_the_end, painted_when_looked_at, painting, parsed_styles
 from tests.tui.changing import Orders
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
 
-__all__ = ["exact_idleness", "painted_when_looked_at", "painting", "parsed_styles"]
+__all__ = ["exact_idleness", "freed_at_the_end", "painted_when_looked_at", "painting", "parsed_styles"]
 
 
 @pytest.fixture(autouse=True)
