@@ -98,7 +98,7 @@ def option(spec: str, words: str, read: Any = None, name: str | None = None, **s
     settings |= (
         {"is_flag": True}
         if metavar in names
-        else {"metavar": metavar, "type": read, "show_default": "default" in settings}
+        else {"metavar": metavar, "type": read, "show_default": bool(settings.get("default"))}
     )
     return click.option(*names, *([name] if name else []), cls=Option, help=words, **settings)
 

@@ -94,3 +94,9 @@ def test_an_end_that_cannot_be_written_is_one_sentence(anywhere: Command, alerti
         done = anywhere(*options, "known", "remove", "orders")
     assert (done.status, len(done.err.splitlines())) == (2, 1), done.err
     assert [known["ended_ms"] for known in anywhere("known").lines] == [None]
+
+
+def test_the_help_shows_no_empty_default(anywhere: Command) -> None:
+    shown = anywhere("known", "add", "--help").text
+    assert "[default: until it is ok]" in shown
+    assert 'default: ""' not in shown
