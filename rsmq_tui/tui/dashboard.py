@@ -255,7 +255,8 @@ class Dashboard:
         ends_ms = {name: end_ms for name, end_ms in ends.items() if end_ms is not None}
         if not ends_ms or self.replay is not None:
             return ""
-        of_some = f" of {', '.join(ends_ms)}" if len(ends_ms) < len({server.name for server in self.servers}) else ""
+        is_of_all = len(ends_ms) == len({server.name for server in self.servers})
+        of_some = "" if is_of_all else f" of {printable(', '.join(ends_ms), 60)}"
         until_ms = max(ends_ms.values())
         return f"maintenance{of_some} until {short_clock(until_ms, at_ms)} {zone_words(until_ms)}"
 
