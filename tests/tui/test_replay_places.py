@@ -66,6 +66,9 @@ async def test_the_lists_of_a_server_do_not_change_its_name(tmp_path: Path) -> N
     async with replayed(tmp_path, NOON_MS + STEP_MS) as pilot:
         status = lines_of(app_of(pilot).screen.query_one("StatusLine"))[0]
         assert status.startswith(f" rsmq-tui   prod   {PLACE.server} · rsmq and lists ")
+        await press(pilot, "m", "D")
+        await until(pilot, lambda: isinstance(pilot.app.screen, DiffScreen), "the comparison opens")
+        assert "SERVER" not in text_of(app_of(pilot))
 
 
 async def test_what_is_open_stays_what_it_is_when_another_place_appears(out: Path) -> None:

@@ -28,6 +28,7 @@ from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Where, bindings_of, keymap_of
 from rsmq_tui.tui.replay.session import ReplaySession
 from rsmq_tui.tui.screen import DashboardScreen
+from rsmq_tui.tui.servers import are_of_one_server
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
@@ -89,17 +90,20 @@ _SERVER: Column[QueueDiff, Titles] = Column(
 )
 
 
-def diff_columns(servers: int, names: int = 0, room: int = 0) -> tuple[Column[QueueDiff, Titles], ...]:
-    """Return the columns; with several servers, there is one for the server.
+def diff_columns(
+    names: int = 0, room: int = 0, *, several_servers: bool = False
+) -> tuple[Column[QueueDiff, Titles], ...]:
+    """Return the columns; ``server`` only with several servers.
 
     ``names`` is the width of the longest name, and ``room`` that of the screen: only the columns of verdict, depth and
     ready take precedence over a full name.
     """
-    left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *((_SERVER,) if servers > 1 else ())))
+    server = (_SERVER,) if several_servers else ()
+    left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *server))
     width = max(_LEAST_NAME, min(names, left - 1, _MOST_NAME))
     return (
         _VERDICT,
-        *((_SERVER,) if servers > 1 else ()),
+        *server,
         Column("queue", "QUEUE", width, lambda queue, _: (queue.state.name, "strong"), grow=True, middle=True),
         *_READY,
         *_count("hidden", "HIDDEN", 8),
@@ -120,7 +124,7 @@ class DiffScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = RowTable(diff_columns(1), {}, id="diff", on_open=self._open)
+        self.table = RowTable(diff_columns(), {}, id="diff", on_open=self._open)
         self._title = TextLine(id="title")
         self._names = 0
         self._sums = TextLine(id="sums")
@@ -151,7 +155,8 @@ class DiffScreen(DashboardScreen):
     @on(RowTable.Resized)
     def _lay_out(self) -> None:
         """Fit the columns to the width."""
-        self.table.columns = diff_columns(len(self.dashboard.servers), self._names, self.size.width)
+        several_servers = not are_of_one_server(self.dashboard.servers)
+        self.table.columns = diff_columns(self._names, self.size.width, several_servers=several_servers)
         self.table.repaint()
 
     @on(RowTable.Moved)
