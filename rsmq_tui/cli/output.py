@@ -14,7 +14,7 @@ from rsmq_tui.monitor.text import UNKNOWN, cells, date_clock, duration, fitted, 
 from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor import QueueState
+    from rsmq_tui.monitor import QueueState, Thresholds
     from rsmq_tui.monitor.messages.peek import MessageRow
     from rsmq_tui.monitor.tracking.forecast import Limit
 
@@ -228,8 +228,10 @@ def fields_json(**fields: Any) -> None:
     print_json(fields)
 
 
-def queue_as_json(queue: "QueueState", at_ms: int) -> dict[str, Any]:
+def queue_as_json(queue: "QueueState", at_ms: int, thresholds: "Thresholds") -> dict[str, Any]:
     """Return one queue of the documented JSON value; some kinds add keys of their own at the end."""
+    from rsmq_tui.monitor import reason  # noqa: PLC0415 - most commands print no queue
+
     kind = kind_named(queue.kind)
     times = queue.times_at(at_ms)
     more = {"expired": queue.expired} if kind.has_leases else {}
@@ -252,6 +254,7 @@ def queue_as_json(queue: "QueueState", at_ms: int) -> dict[str, Any]:
         "limit": None if queue.limit is None else queue.limit.name,
         **limit_as_json("limit", queue.limit, at_ms),
         "verdict": queue.verdict.value,
+        "reason": reason(queue, at_ms, thresholds),
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **more,
         **({} if kind.counts_arrivals else {"net_s": queue.net_s}),

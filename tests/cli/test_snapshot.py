@@ -18,7 +18,7 @@ KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
     *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms"),
     *("wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms"),
-    *("limit", "limit_soonest_ms", "limit_latest_ms", "verdict", "problems"),
+    *("limit", "limit_soonest_ms", "limit_latest_ms", "verdict", "reason", "problems"),
 ]
 
 
@@ -71,6 +71,7 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
         "limit_soonest_ms": None,
         "limit_latest_ms": None,
         "verdict": "ok",
+        "reason": "nothing is wrong",
         "problems": [],
     }
     assert empty["oldest_ready_age_ms"] is None
@@ -104,7 +105,7 @@ def test_what_is_unknown_is_null_and_what_is_wrong_is_said(redis_url: str, clien
     assert [queue["name"] for queue in (gone, odd, wrong)] == ["gone", "odd", "wrong"]
     for queue in (gone, wrong):
         assert queue["verdict"] == "broken"
-        assert queue["problems"]
+        assert queue["reason"] == queue["problems"][0]
     assert wrong["depth"] is None
     assert wrong["ready"] is None
     assert wrong["problems"][0] == "its messages key is not a sorted set"
@@ -120,6 +121,7 @@ def test_poison_is_known_at_once(redis_url: str, client: redis.Redis) -> None:
         rsmq.receive_message("invoices")
     (queue,) = _snapshot("-r", redis_url)["queues"]
     assert queue["verdict"] == "poisoned"
+    assert queue["reason"].startswith("1 message received 5 times or more (up to 6)")
 
 
 @pytest.mark.parametrize(

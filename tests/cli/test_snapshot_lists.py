@@ -34,6 +34,7 @@ def test_lists_stand_behind_the_queues_of_rsmq(redis_url: str, client: redis.Red
     assert list(orders) == KEYS
     assert list(gone) == list(mail) == [*KEYS, "expired", "net_s"]
     assert (gone["name"], gone["depth"], gone["verdict"]) == ("gone", 0, "ok")
+    assert mail.pop("reason").startswith("1 lease expired and none returned for 20,")
     assert {key: value for key, value in mail.items() if value is not None} == {
         "name": "queue:mail",
         "kind": "list",

@@ -114,7 +114,8 @@ def _refuse_list(named: QueueArgument, name: str) -> None:
 
 
 async def _list(options: Options) -> int:
-    snapshots = await poll_all(profile_of(options))
+    profile = profile_of(options)
+    snapshots = await poll_all(profile)
     for snapshot in snapshots:
         failure = snapshot.connection.failure
         if failure is not None:
@@ -122,7 +123,7 @@ async def _list(options: Options) -> int:
     if wants_json(options):
         for snapshot in snapshots:
             for queue in snapshot.queues:
-                print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms)})
+                print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms, profile.thresholds)})
     else:
         _print(snapshots)
     sys.stdout.flush()
