@@ -1,7 +1,7 @@
 """The last hour of one queue, bucket by bucket, and rates between two samples.
 
 Counters are stored every ``BUCKET_MS``; of what is older than ``BUCKETS`` of these, one bucket for each ``COARSE_MS``
-stays, with the highest counts of that time. So 10,000 queues fit in 60 MB. Of a queue that did not change, one bucket
+stays, with the highest counts of that time. So 10,000 queues fit in 70 MB. Of a queue that did not change, one bucket
 is stored for all of them, and most of many queues are such. Rates are computed on reading, over the measured interval.
 """
 
