@@ -299,7 +299,11 @@ async def test_what_another_process_has_undone_is_no_longer_marked(orders: Order
     await other.aclose()
 
 
-async def test_of_a_batch_that_was_never_carried_out_the_messages_are_not_done(orders: Orders) -> None:
+async def test_of_a_batch_that_was_never_carried_out_the_messages_are_not_done(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The screen of the journal would settle it when it looks again.
+    monkeypatch.setattr("rsmq_tui.tui.changes.journal._NEWS_S", 1_000.0)
     async with orders.opened() as pilot:
         await _deleted(pilot)
         # As a program leaves it that ends before the call, and that is settled later.
