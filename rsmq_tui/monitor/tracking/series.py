@@ -337,8 +337,11 @@ class QueueSeries:
 
     def at(self, index: int) -> Sample | None:
         """Return the sample of a bucket, or None if the queue did not exist or could not be read."""
-        start = 0 if self._is_constant else COUNTERS * index
-        depth, ready, totalsent, totalrecv = self._stored[start : start + COUNTERS]
+        stored = self._stored
+        # A call of ``_is_constant`` would take as long as the rest.
+        if len(stored) != COUNTERS:
+            stored = stored[COUNTERS * index : COUNTERS * (index + 1)]
+        depth, ready, totalsent, totalrecv = stored
         if isnan(depth):
             return None
         return self.sample(self.times_ms[index], int(depth), int(ready), int(totalsent), int(totalrecv))
