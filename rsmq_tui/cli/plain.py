@@ -265,13 +265,13 @@ class PlainOverview:
     def _begin(self, snapshot: Snapshot) -> Iterator[str]:
         queues = sorted(
             snapshot.queues,
-            key=lambda queue: queue.trouble(is_silenced=queue.name in self._known or self._is_expected(queue)),
+            key=lambda queue: queue.trouble(is_silenced=queue.name in self._known or self._expected.ignores(queue)),
         )
         self._printed, self._printed_ms = {queue.name: queue.depth for queue in queues}, snapshot.at_ms
         in_trouble = sum(queue.verdict.is_trouble for queue in queues)
         acknowledged = sum(queue.verdict.is_trouble and queue.name in self._known for queue in queues)
         title = self._name or f"{snapshot.server}, {self._title}"
-        expected = sum(map(self._is_expected, queues))
+        expected = sum(map(self._expected.ignores, queues))
         of_these = f", {count(acknowledged)} acknowledged" if acknowledged else ""
         of_these += f", {count(expected)} expected" if expected else ""
         trouble = f"{count(in_trouble) if in_trouble else 'none'} in trouble{of_these}"
@@ -306,9 +306,6 @@ class PlainOverview:
         silenced = self._silence_words(queue.name, is_trouble=queue.verdict.is_trouble)
         why = reason(queue, snapshot.at_ms, self._thresholds), returned(queue, snapshot.trend)
         return f"{queue.verdict} {named}: {'; '.join([', '.join(parts), *filter(None, why)])}{silenced}"
-
-    def _is_expected(self, queue: QueueState) -> bool:
-        return queue.verdict.is_trouble and self._expected.holds(queue.name)
 
     def _silence_words(self, queue: str | None, *, is_trouble: bool) -> str:
         """Return why no alerts are sent for a queue."""

@@ -4,9 +4,12 @@ Events and alerts use the same thresholds for the end of a trouble, and for what
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from rsmq_tui.monitor.text import is_named
+
+if TYPE_CHECKING:
+    from rsmq_tui.monitor.model import QueueState
 
 HOLD_MS = 30_000
 """A trouble is over when its queue has been ok for this long."""
@@ -108,6 +111,10 @@ class Expected(NamedTuple):
     def holds(self, queue: str) -> bool:
         """Return whether every trouble of a queue is expected."""
         return is_named(queue, self.queues)
+
+    def ignores(self, queue: "QueueState") -> bool:
+        """Return whether a queue is in trouble, and every trouble of it is expected."""
+        return queue.verdict.is_trouble and self.holds(queue.name)
 
     def end_ms(self, at_ms: float) -> int | None:
         """Return until when every trouble is expected that there is at a time; None if it is not."""

@@ -8,6 +8,8 @@ import os
 import re
 from dataclasses import dataclass
 
+# The namespace of clients that name none.
+DEFAULT_NS = "rsmq"
 # The fields of a queue's hash that belong to the queue and to no message, in the order in which they are read; then
 # those that other clients keep there besides.
 ATTRIBUTE_FIELDS = ("vt", "delay", "maxsize", "created", "modified", "totalsent", "totalrecv")

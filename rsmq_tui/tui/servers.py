@@ -4,13 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rsmq_tui.monitor import Source
+from rsmq_tui.protocol.keys import DEFAULT_NS
 from rsmq_tui.protocol.kinds import kind_of
 
 if TYPE_CHECKING:
     from rsmq_tui.triage.service import ChangeService
-
-
-DEFAULT_NS = "rsmq"
 
 
 class WatchedServer:

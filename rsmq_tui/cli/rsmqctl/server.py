@@ -14,10 +14,10 @@ from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
+from rsmq_tui.protocol.keys import DEFAULT_NS
 
 _NAME_MAX = 200
 _WAIT_S = 1.0
-_DEFAULT_NS = "rsmq"
 _REASONS = {
     "messageTooLong": "the message is longer than the queue's maxsize; `rsmqctl queue set -m` changes that",
     "wrongType": "a key of this queue holds another type of value than RSMQ's",
@@ -85,7 +85,7 @@ class Server:
 
     def missing(self, queue: str) -> FailedError:
         """Return the error for a queue that does not exist."""
-        within = "" if self.ns == _DEFAULT_NS else f" in namespace {printable(self.ns, _NAME_MAX)}"
+        within = "" if self.ns == DEFAULT_NS else f" in namespace {printable(self.ns, _NAME_MAX)}"
         return FailedError(f"No such queue{within}: {shown(queue)}")
 
     def refuse_missing(self, queue: str) -> None:

@@ -10,12 +10,12 @@ from textual.screen import Screen
 
 from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import printable
+from rsmq_tui.protocol.keys import DEFAULT_NS
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.several import previews_in
-from rsmq_tui.tui.servers import DEFAULT_NS
 from rsmq_tui.tui.widgets.controls import copy_text
 
 # With more ids than this, or a longer body, a command is too long to be pasted.

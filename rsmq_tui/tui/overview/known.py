@@ -38,7 +38,8 @@ class Silenced(NamedTuple):
         # Fast path: most dashboards have none.
         if not self.known and not self.ignored:
             return False
-        return queue.key in self.known or is_ignored(queue, self.ignored.get(queue.place))
+        expected = self.ignored.get(queue.place)
+        return queue.key in self.known or (expected is not None and expected.ignores(queue))
 
     def verdicts(self, queues: Iterable[QueueState]) -> Counter[Verdict]:
         """Count the verdicts of the queues that are in trouble for which no alerts are sent."""
@@ -56,15 +57,11 @@ def silenced_verdict(queue: QueueState) -> str:
     return f"{SIGN} {queue.verdict.value}"
 
 
-def is_ignored(queue: QueueState | None, expected: "Expected | None") -> bool:
-    """Return whether a queue is in trouble, and that is expected."""
-    return queue is not None and expected is not None and queue.verdict.is_trouble and expected.holds(queue.name)
-
-
 def ignored_pieces(queue: QueueState | None, expected: "Expected | None") -> list[Piece]:
     """Return that the trouble of a queue is expected, if it is."""
-    words = f"   {SIGN} expected: `ignore` in the configuration names this queue"
-    return [(words, "verdict-watching")] if is_ignored(queue, expected) else []
+    if queue is None or expected is None or not expected.ignores(queue):
+        return []
+    return [(f"   {SIGN} expected: `ignore` in the configuration names this queue", "verdict-watching")]
 
 
 def known_pieces(known: "Known | None") -> list[Piece]:

@@ -230,18 +230,19 @@ class OverviewScreen(DashboardScreen):
         self._last_events.follow(snapshot)
         self._tell_sums(snapshot)
         self._now.tell(self.dashboard.maintenance(now_ms()))
+        silenced = self._silenced()
         context = QueueContext(
             snapshot,
             {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers},
             changed_verdicts(self._last, snapshot),
             self.dashboard.clock_times,
             self._stale(snapshot),
-            self._silenced(),
+            silenced,
         )
         self._last = snapshot
         self._favourites = self._favourites_of(snapshot)
         self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
-        rows, keys = self._arranged(snapshot)
+        rows, keys = self._arranged(snapshot, silenced)
         context = replace(
             context, favourites=self._favourites, unfolded=frozenset(self._unfolded), members=self._members
         )
@@ -569,10 +570,9 @@ class OverviewScreen(DashboardScreen):
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)
 
-    def _arranged(self, snapshot: Snapshot) -> tuple[Sequence[QueueState], Sequence[str]]:
+    def _arranged(self, snapshot: Snapshot, silenced: Silenced) -> tuple[Sequence[QueueState], Sequence[str]]:
         """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently."""
         resting = self.dashboard.clock() - self._moved_s >= REST_S
-        silenced = self._silenced()
         separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
         unfolded = frozenset(self._unfolded)
         chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
