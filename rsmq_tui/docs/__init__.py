@@ -2,14 +2,17 @@
 
 alerts.md      Get a message when a queue or a server is in trouble.
 audit.md       Find inconsistent keys, and fix them.
-dashboard.md   Read the screens, find messages, and use the keys.
+dashboard.md   Find your way on the screens, and choose what they show.
 demo.md        Learn and teach what queues do, on a server of your own.
+filters.md     Find messages in a queue, or in all queues.
 history.md     Analyse months of recordings with Spark.
+keys.md        Look up any key of the dashboard, and choose your own.
 library.md     Use RSMQ queues and list queues from Python.
 listserver.md  Test producers and consumers of lists against an in-memory server.
 lists.md       Watch and change Redis Lists that serve as queues.
 messages.md    Look at, send, change and export messages in scripts.
 monitoring.md  Use Nagios, Prometheus and Grafana, and read the log of events.
+numbers.md     Know what the numbers mean, and how certain they are.
 output.md      The JSON that commands print, and their exit statuses.
 read-only.md   Watch a server without the right to change it.
 recording.md   Record the state of all queues, and replay any moment.
@@ -18,6 +21,7 @@ scale.md       What recording and analysing large installations takes.
 servers.md     Name your servers, and connect with TLS, Sentinel or Cluster.
 sql.md         Query recorded data with SQL, and read it with other programs.
 themes.md      Choose colours; use small or plain terminals, or a screen reader.
+verdicts.md    See which queue is in trouble and why, and what to do first.
 web.md         Serve the dashboard to browsers, and link to what it shows.
 """
 

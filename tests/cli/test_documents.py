@@ -356,7 +356,7 @@ def test_each_command_that_prints_json_is_on_the_page_about_it() -> None:
 def test_readme_and_pages_say_the_same_of_all_verdicts() -> None:
     tables = [
         re.findall(r"^\| sign \| verdict.*\n(?:\|.*\n)+", text, re.MULTILINE)
-        for text in ((_ROOT / "README.md").read_text("utf-8"), page("dashboard"))
+        for text in ((_ROOT / "README.md").read_text("utf-8"), page("verdicts"))
     ]
     assert len(tables[0]) == 1
     assert tables[0] == tables[1]

@@ -29,7 +29,7 @@ def test_a_page_that_is_piped_is_markdown_with_whole_commands(anywhere: Command)
     assert (done.status, done.err) == (0, "")
     assert done.text.startswith("# Messages from the command line\n\n")
     assert "\x1b" not in done.text
-    assert "described in `rsmq-tui help dashboard`, " in done.text
+    assert "described in `rsmq-tui help filters`, " in done.text
 
 
 @pytest.mark.parametrize("topic", topics())

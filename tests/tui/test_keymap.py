@@ -348,7 +348,7 @@ def test_textual_itself_knows_no_other_action_for_our_keys() -> None:
     ("topic", "places"),
     [
         (
-            "dashboard",
+            "keys",
             ("app", "change", "table", "lines", "overview", "queue", "message", "audit", "server", "journal"),
         ),
         ("recording", ("replay", "diff")),
