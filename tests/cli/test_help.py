@@ -45,7 +45,11 @@ def test_what_a_terminal_has_no_character_for_is_a_question_mark() -> None:
 
 @pytest.mark.parametrize(
     ("topic", "sentence"),
-    [("themse", " Did you mean 'themes'?"), ("record", " Did you mean 'recording'?"), ("xyzzy", "")],
+    [
+        ("themse", " Did you mean 'themes'?"),
+        ("record", " (Did you mean one of: 'recording', 'report'?)"),
+        ("xyzzy", ""),
+    ],
 )
 def test_a_topic_that_is_not_there(anywhere: Command, topic: str, sentence: str) -> None:
     done = anywhere("help", topic)

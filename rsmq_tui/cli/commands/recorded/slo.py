@@ -20,7 +20,7 @@ _NOTES = """\
 The attainment is the share of the watched time that was good, in the window of the objective. BUDGET LEFT is the share
 of that window's error budget that is left. The burn rates of the last hour, six hours and three days say how many times
 faster than allowed the budget was used; ! marks those that somebody should be called for: 14.4, 6 and 1 or more. The
-last week is compared with the one before. `rsmq-tui help history` has more."""
+last week is compared with the one before. `rsmq-tui help report` has more."""
 
 
 @click.command(
@@ -49,7 +49,7 @@ def command(options: Options) -> int:
         end_ms = end_ms if options.to_text is None else read_moment(options.to_text, end_ms)
     found = ServiceLevels(analysis, end_ms, objectives_of(options), chosen_queues(options.queues, analysis))
     if not found.levels:
-        raise UsageError("no objectives: write them as [[profiles.NAME.slo]]; `rsmq-tui help history` has an example")
+        raise UsageError("no objectives: write them as [[profiles.NAME.slo]]; `rsmq-tui help report` has an example")
     if wants_json(options):
         for level in found.levels:
             print_json(level.as_json(found.uses(level)))
