@@ -92,14 +92,17 @@ async def test_hints_and_help_are_those_of_the_registry(
             assert is_listed == (changes or not key.changes), key
 
 
-async def test_help_explains_every_verdict_in_words(source: ScriptedSource) -> None:
-    async with opened(source, size=(120, 60)) as pilot:
+async def test_help_explains_every_verdict_in_words_and_names_every_page(source: ScriptedSource) -> None:
+    async with opened(source, size=(120, 60), keys={"palette": ["f8"]}) as pilot:
         await _go(pilot, source, ())
         await press(pilot, "f1")
         text = await _whole_help(pilot)
         for verdict in Verdict:
             assert MEANINGS[verdict] in text
             assert verdict.value in text
+        assert "Pages, which f8 opens" in text
+        words = " ".join(text.split())
+        assert [page for page in topics().items() if " ".join(page) not in words] == []
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, OverviewScreen)
 

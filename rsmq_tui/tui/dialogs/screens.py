@@ -96,6 +96,8 @@ class HelpScreen(Dialog[None]):
         verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
         lines += self._part("Words", list(_words()))
+        pages = [((topic, "strong"), sentence) for topic, sentence in topics().items()]
+        lines += self._part(f"Pages, which {keymap_of(self.app).face('palette')} opens", pages)
         self._view.show(lines[1:], stay=True)
 
     def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
