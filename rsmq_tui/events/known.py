@@ -4,7 +4,6 @@ They are kept in one SQLite file in the user's state folder, which dashboards, `
 share. Nothing is changed in Redis. A note stays with its queue after the trouble is over.
 """
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
+from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import SENTENCE_MAX, read_span
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.sqlite_file import SqliteFile
@@ -20,7 +20,6 @@ FILE_NAME = "known.sqlite"
 NOTE_MAX = SENTENCE_MAX
 UNTIL_OK = "until it is ok"
 _UNTIL_MAX_MS = 366 * 86_400_000
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 
 
 class KnownError(Exception):
@@ -77,25 +76,33 @@ class Known(NamedTuple):
 
 
 def read_until(text: str, now_ms: int, zone: tzinfo | None = None) -> int | None:
-    """Read ``06:00`` (the next such time), ``2h``, or ``until it is ok`` (also an empty text); raises ValueError.
+    """Read ``06:00`` (the next such time), ``2031-05-19 09:00``, ``2h``, or ``until it is ok`` (also an empty text).
 
-    The time is in ``zone``, by default in local time.
+    The time is in ``zone``, by default in local time. Raises ValueError, also for a time that is past or more than a
+    year away.
     """
     wanted = " ".join(text.lower().split())
     if wanted in ("", "ok", "until ok", UNTIL_OK):
         return None
-    wanted = wanted.removeprefix("until ")
-    if found := _CLOCK.fullmatch(wanted):
-        now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone)
-        # A naive time is local, also on the day when the clocks are changed.
-        end = now.replace(tzinfo=zone, hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
-        if end.timestamp() * 1000 <= now_ms:
-            end += timedelta(days=1)
-        return round(end.timestamp() * 1000)
+    try:
+        end_ms = _end_ms(wanted.removeprefix("until "), now_ms, zone)
+    except MomentError:
+        end_ms = now_ms
+    if not now_ms < end_ms <= now_ms + _UNTIL_MAX_MS:
+        example = "06:00 or 2031-05-19 09:00"
+        raise ValueError(f'{text!r} is not a time such as {example}, a duration such as 2h, or "{UNTIL_OK}"')
+    return end_ms
+
+
+def _end_ms(wanted: str, now_ms: int, zone: tzinfo | None) -> int:
     span_ms = read_span(wanted)
-    if not isinstance(span_ms, int) or not 0 < span_ms <= _UNTIL_MAX_MS:
-        raise ValueError(f'{text!r} is not a time such as 06:00, a duration such as 2h, or "{UNTIL_OK}"')
-    return now_ms + span_ms
+    if isinstance(span_ms, int):
+        return now_ms + span_ms
+    if ":" not in wanted or "-" in wanted:
+        return read_moment(wanted.upper(), now_ms, zone)
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone).date()
+    days = today, today + timedelta(days=1)
+    return next(end_ms for day in days if (end_ms := read_moment(f"{day} {wanted.upper()}", now_ms, zone)) > now_ms)
 
 
 _COLUMNS = ("server", "ns", "queue", "note", "since_ms", "until_ms", "ended_ms")

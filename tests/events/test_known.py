@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from tests.events.made import NOON_MS, SERVER, polled, state
 
+# 2031-05-17, 12:00 UTC.
+_SATURDAY_MS = 1_936_785_600_000
 _HOSTILE = "\x1b[31m\udcff\n"
 
 
@@ -84,6 +86,25 @@ def test_until_a_time_in_the_day_or_in_the_next(monkeypatch: pytest.MonkeyPatch)
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2031-05-17 12:01", "2031-05-17T12:01Z"),
+        ("until 2031-05-18 09:00", "2031-05-18T09:00Z"),
+        ("2031-05-19", "2031-05-19T00:00Z"),
+        ("2032-05-17t12:00", "2032-05-17T12:00Z"),
+    ],
+)
+def test_until_a_day(text: str, end: str) -> None:
+    assert read_until(text, _SATURDAY_MS, UTC) == round(datetime.fromisoformat(end).timestamp() * 1000)
+
+
+@pytest.mark.parametrize("text", ["2031-05-17 12:00", "2031-05-17", "2031-13-01", "2033-01-01", "9999-12-31", "now"])
+def test_not_until_a_day_that_is_past_or_far_away(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a time such as 06:00 or 2031-05-19 09:00"):
+        read_until(text, _SATURDAY_MS, UTC)
 
 
 def test_until_after_some_time() -> None:

@@ -89,13 +89,13 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
         await pilot.press("ctrl+y")
         await until(pilot, lambda: app.clipboard, "the command is copied")
         until_ms = read_until("21:30", round(time.time() * 1000), ZoneInfo("Asia/Tokyo"))
-        local = time.strftime("%H:%M", time.localtime((until_ms or 0) / 1000))
-        assert f" --until {local} " in app.clipboard
+        local = time.strftime("%Y-%m-%d %H:%M", time.localtime((until_ms or 0) / 1000))
+        assert f" --until '{local}' " in app.clipboard
         known = Known("server", "rsmq", "orders", "", 0, until_ms)
         ((words, _),) = known_pieces(known)
         assert words.endswith(" 21:30 JST")
         await pilot.press("home", "ctrl+k")
-        await until(pilot, lambda: "06:00 (JST), 2h" in text_of(app), "the hint names it")
+        await until(pilot, lambda: "06:00 or 2031-05-19 09:00 (JST), 2h" in text_of(app), "the hint names it")
         await until(pilot, lambda: "Acknowledge trouble of orders" in text_of(app), "the form is open")
         await pilot.press("end", *"6x", "enter")
         await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")

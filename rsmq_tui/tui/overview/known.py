@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,7 +77,7 @@ def known_pieces(known: "Known | None") -> list[Piece]:
 
 def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen[Known] | str":
     """Return the form that acknowledges the trouble of a queue, or why there is none."""
-    from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, read_until  # noqa: PLC0415 - not before the first paint
+    from rsmq_tui.events.known import NOTE_MAX, UNTIL_OK, Known, local_minute, read_until  # noqa: PLC0415 - not before the first paint
     from rsmq_tui.tui.changes.command_line import known_command  # noqa: PLC0415
     from rsmq_tui.tui.changes.forms import ON, Field, Form, FormScreen  # noqa: PLC0415
 
@@ -101,8 +100,8 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
     def command(known: Known, got: "Answers") -> str:
         until = str(got["until"]).strip() or UNTIL_OK
         if ":" in until and known.until_ms is not None:
-            # A command reads a time of day as local time.
-            until = f"{datetime.fromtimestamp(known.until_ms / 1000, UTC).astimezone():%H:%M}"
+            # A command reads a time as local time.
+            until = local_minute(known.until_ms)
         given = until if known.is_active else None
         profile = dashboard.server(part.place).name
         return known_command(queue, known.note, given, server=part.server, ns=part.ns, profile=profile)
@@ -124,7 +123,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
             "until",
             "until",
             UNTIL_OK,
-            hint=f"06:00 ({zone_words(part.at_ms)}), 2h",
+            hint=f"06:00 or 2031-05-19 09:00 ({zone_words(part.at_ms)}), 2h",
             choices=(UNTIL_OK, "1h", "8h", "06:00"),
         ),
         *([Field("end", "end the acknowledgement", kind="switch")] if is_known else []),

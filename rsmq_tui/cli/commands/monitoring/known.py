@@ -58,7 +58,7 @@ def _list_command(options: Options) -> int:
 )
 @queue_argument
 @option("--note TEXT", f"why alerts are not needed, at most {NOTE_MAX} characters", default="")
-@option("--until T", "06:00 (the next time, local), 2h, or until it is ok", default=UNTIL_OK)
+@option("--until T", "06:00 (the next time, local), 2031-05-19 09:00, 2h, or until it is ok", default=UNTIL_OK)
 @reading
 def _add_command(options: Options) -> int:
     at_ms = now_ms()
