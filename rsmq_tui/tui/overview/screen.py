@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.reactive import reactive
 from textual.strip import Strip
 
@@ -88,20 +87,13 @@ class NowPanel(Painted):
     """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are ``silenced``."""
 
     DEFAULT_CSS = """
-    NowPanel { border: round $rule; border-title-color: $quiet; border-subtitle-color: $quiet; padding: 0 1; }
+    NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
     """
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
     def __init__(self, silenced: Callable[[], Silenced]) -> None:
         super().__init__()
         self._silenced = silenced
-        self._told = ""
-
-    def tell(self, maintenance: str) -> None:
-        """Say that there is maintenance, during which no alerts are sent."""
-        if maintenance != self._told:
-            self._told = maintenance
-            self.border_subtitle = Content(f"{SIGN} {maintenance}" if maintenance else "")
 
     def on_mount(self) -> None:
         """Set the title."""
@@ -173,6 +165,8 @@ class OverviewScreen(DashboardScreen):
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
+        self._maintenance = TextLine(id="maintenance")
+        self._maintenance.display = False
         self._why = TextLine(id="why")
         self._pane = QueuePane(self._why)
         self._last_events = LastEvents()
@@ -206,6 +200,7 @@ class OverviewScreen(DashboardScreen):
             yield self.chart
             yield self._now.data_bind(OverviewScreen.snapshot)
         yield self.sparks
+        yield self._maintenance
         yield self._filter
         with Vertical(id="body"):
             yield self.table
@@ -229,7 +224,7 @@ class OverviewScreen(DashboardScreen):
         self._show_chart(snapshot)
         self._last_events.follow(snapshot)
         self._tell_sums(snapshot)
-        self._now.tell(self.dashboard.maintenance(now_ms()))
+        self._tell_maintenance()
         silenced = self._silenced()
         context = QueueContext(
             snapshot,
@@ -249,6 +244,12 @@ class OverviewScreen(DashboardScreen):
         self.table.show(rows, keys, context)
         self._look_at_shown()
         self._tell_why()
+
+    def _tell_maintenance(self) -> None:
+        """Say until when there is maintenance, on terminals of every size."""
+        words = self.dashboard.maintenance(now_ms())
+        self._maintenance.display = bool(words)
+        self._maintenance.show([(f" {SIGN} {words}: no alerts are sent", "verdict-watching")])
 
     def _look_at_shown(self) -> None:
         """Let the sources look at the queues in sight first."""
