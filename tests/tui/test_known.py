@@ -60,6 +60,7 @@ async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, 
         snapshot = app.dashboard.snapshot
         assert snapshot is not None
         await until(pilot, lambda: events.muted(snapshot), "it is kept")
+        await until(pilot, lambda: "‖ stalled  orders" in text_of(app), "it is shown before the next poll")
         source.clock.now_s += 10
         await polled(pilot, source, 80, *bad)
         assert order(pilot) == ["mail", "orders", "fine"]

@@ -148,8 +148,8 @@ class NowPanel(Painted):
 REST_S = 3.0
 # With more rows for each that changes, moving these is faster than sorting all.
 _FEW = 5
-# How often the ages of servers that do not answer are updated.
-_COUNT_S = 0.5
+# How often the screen shows what changes between polls: the next one may be ten seconds away.
+_FOLLOW_S = 0.5
 
 
 class OverviewScreen(DashboardScreen):
@@ -214,7 +214,7 @@ class OverviewScreen(DashboardScreen):
         self._sort = sort if is_sortable(sort) else None
         self._take_servers()
         self.table.focus()
-        self.set_interval(_COUNT_S, self._count_on)
+        self.set_interval(_FOLLOW_S, self._follow)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
@@ -283,10 +283,12 @@ class OverviewScreen(DashboardScreen):
         }
         return Silenced(known, self.dashboard.ignored)
 
-    def _count_on(self) -> None:
-        """Update the ages of servers that do not answer: the next poll may be ten seconds away."""
+    def _follow(self) -> None:
+        """Show what changes between polls: acknowledged troubles, and the ages of servers that do not answer."""
         if self.snapshot is None or not self.is_current:
             return
+        if self._silenced() != self.table.context.silenced:
+            self.show_snapshot(self.snapshot)
         stale = self._stale(self.snapshot)
         if stale:
             self.table.context = replace(self.table.context, stale=stale)
