@@ -1,6 +1,7 @@
 """The HTML page: what it tells, for eyes and for ears, and that no name can break out of it."""
 
 import xml.etree.ElementTree as ET
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,13 @@ def test_a_page_needs_nothing_from_anywhere_and_runs_nothing(report: Report) -> 
     assert "http" not in html.replace("http-equiv", "")
     assert "prefers-color-scheme: dark" in html
     assert "@media print" in html
+
+
+def test_no_page_break_is_within_a_chart_or_a_legend() -> None:
+    style = files("rsmq_tui.history.report").joinpath("report.css").read_text("utf-8")
+    (rule,) = [line for line in style.splitlines() if "break-inside: avoid" in line]
+    # Half a legend on the page before its charts leaves the heading there too.
+    assert {"figure", ".card", ".note", "tr"} <= {each.strip() for each in rule.split("{")[0].split(",")}
 
 
 def _hostile(out: Path) -> Analysis:
