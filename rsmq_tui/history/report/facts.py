@@ -219,16 +219,20 @@ class Report:
 
     def changes_during(self, incident: Incident) -> list[AuditedChange]:
         """Return the changes that began during an incident; of a head, those of what it stands for as well."""
-        parts = {incident.id, *(one.id for one in self.incidents if one.head_id == incident.id)}
+        parts = {incident.id, *(one.id for one in self.parts(incident))}
         return [change for change, during in self.during.items() if during.id in parts]
 
+    def parts(self, incident: Incident) -> list[Incident]:
+        """Return the incidents of queues that a head stands for in the range."""
+        return [one for one in self.incidents if one.head_id == incident.id]
+
     def members(self, incident: Incident) -> int:
-        """Return the number of queues that a head stands for in the range."""
-        return len({one.ref for one in self.incidents if one.head_id == incident.id})
+        """Return the number of these queues."""
+        return len({one.ref for one in self.parts(incident)})
 
     def ongoing(self, incident: Incident) -> int:
         """Return the number of these queues whose incident goes on at the end of the history."""
-        return len({one.ref for one in self.incidents if one.head_id == incident.id and one.ended == OPEN})
+        return len({one.ref for one in self.parts(incident) if one.ended == OPEN})
 
     def times_down(self, incident: Incident) -> Sequence[TimeSpan]:
         """Return when the server of an incident was down in it; empty if it is not an outage."""

@@ -6,7 +6,7 @@ from math import floor, log10
 from typing import NamedTuple, TypeVar
 
 from rsmq_tui.history.analysis.incidents import outcome_words
-from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, TimeRange
+from rsmq_tui.history.analysis.values import AGE, DOWN, OPEN, Incident, Line, QueueRef, TimeRange
 from rsmq_tui.history.changes import CountedChange
 from rsmq_tui.history.report.facts import LATE_MS, Bounds, Figures, Report, Section, server_name, worst_first
 from rsmq_tui.history.report.restarts import DESCRIBED_MAX, Recreated, Restart
@@ -30,6 +30,8 @@ T = TypeVar("T")
 NAME, END = "\x02", "\x03"
 CAUSE_MAX = 300
 _NAMED_MAX = 3
+# Of the queues that one incident stands for.
+_QUEUES_NAMED = 8
 METRICS = {
     "depth": "depth",
     AGE: "oldest ready message",
@@ -194,8 +196,9 @@ def worst(report: Report) -> list[str]:
     order = worst_first(report, report.heads)
     if not order:
         return ["No queue was in trouble in this time range."]
+    sentences = incident_sentence, _queues_of, _changes_during
     return [
-        " ".join(filter(None, (incident_sentence(report, incident), _changes_during(report, incident))))
+        " ".join(filter(None, (sentence(report, incident) for sentence in sentences)))
         for incident in order[:_NAMED_MAX]
     ]
 
@@ -244,6 +247,23 @@ def incident_words(report: Report, change: AuditedChange) -> str:
     if incident is None:
         return ""
     return f"{verdict_words(incident.worst)}, {outcome_words(change, incident, report.span.to_ms)}"
+
+
+def _queues_of(report: Report, incident: Incident) -> str:
+    """Return a sentence with the queues that an incident stands for, the worst first of many; empty if for none."""
+    if incident.is_outage:
+        return ""
+    worst: dict[QueueRef, str] = {}
+    for one in worst_first(report, report.parts(incident)):
+        if one.ref is not None:
+            worst.setdefault(one.ref, one.worst)
+    named = [
+        f"{NAME}{report.name(ref)}{END} ({_WAS.get(verdict, printable(verdict, 40))})"
+        for ref, verdict in list(worst.items())[:_QUEUES_NAMED]
+    ]
+    if len(worst) > len(named):
+        named.append(f"{count(len(worst) - len(named))} more")
+    return f"In trouble: {_listed(named)}." if named else ""
 
 
 def _changes_during(report: Report, incident: Incident) -> str:

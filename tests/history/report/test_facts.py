@@ -166,7 +166,8 @@ def test_a_server_is_all_of_its_queues_only_if_all_were_in_trouble(tmp_path: Pat
     assert [report.subject(one) for one in report.heads] == ["2 of 3 queues of prod"]
     (sentence,) = worst(report)
     assert sentence.startswith(f"{NAME}2 of 3 queues of prod{END} were growing and stalled for 10m")
-    assert sentence.endswith("Then they were ok again.")
+    queues = f"{NAME}b · prod{END} (stalled) and {NAME}a · prod{END} (growing)"
+    assert sentence.endswith(f"Then they were ok again. In trouble: {queues}.")
     assert subjects(*refs[:2]) == ["all 2 chosen queues of prod"]
     made.add("episodes", episode(PROD, "c", "aged", START_MS, START_MS + 600_000))
     made.publish("run-2")
