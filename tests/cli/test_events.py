@@ -120,6 +120,12 @@ def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) ->
     assert "no such events" in done.err
 
 
+def test_a_log_without_events_is_no_choice_that_finds_none(anywhere: Command, store: EventStore) -> None:
+    store.write([])
+    assert "no events yet" in anywhere("events").err
+    assert "no such events" in anywhere("events", "--since", "1h").err
+
+
 def test_servers_choose_events(anywhere: Command, store: EventStore, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     write(config, f'default = "shop"\n[profiles.shop]\nurl = "{SERVER}"\n[profiles.other]\nurl = "redis://other"\n')

@@ -385,6 +385,8 @@ async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
     [
         ("mute", "overview.known"),
         ("acknowledge", "overview.known"),
+        ("ignore", "overview.known"),
+        ("expected", "page.alerts"),
         ("pin", "overview.favourite"),
         ("favorite", "overview.favourite"),
         ("chart window", "app.window"),

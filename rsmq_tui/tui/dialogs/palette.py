@@ -32,7 +32,7 @@ _QUERY_MAX = 200
 
 # Other words for a command, by the id of its key without the group. They are searched, but not shown.
 _SYNONYMS = {
-    "known": "mute acknowledge ack silence snooze suppress alert maintenance",
+    "known": "mute acknowledge ack silence snooze suppress alert maintenance ignore expected",
     "favourite": "favorite pin star bookmark top",
     "window": "chart window zoom out range span interval",
     "window_back": "chart window zoom in range span interval",

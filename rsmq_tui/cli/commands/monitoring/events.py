@@ -22,6 +22,7 @@ from rsmq_tui.monitor.text import cells, date_clock, is_named, printable, printa
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
+_NONE_YET = "no events yet: a dashboard records them while it runs"
 _QUEUE_MAX, _SERVER_MAX = 20, 20
 # Terminals of this width have room for all columns.
 _FULL_FROM = 110
@@ -69,9 +70,9 @@ async def _print(options: Options, _: Interrupts) -> int:
             found = [one.event for one in stored if one.id <= last_id and is_wanted(one.event)]
             show(found[-options.limit :])
             if not (found or options.follow):
-                say("no such events")
+                say("no such events" if narrows or since_ms is not None else _NONE_YET)
         elif not options.follow:
-            say("no events yet: a dashboard records them while it runs")
+            say(_NONE_YET)
         if options.follow:
             say(f"following {path}; Ctrl+C ends it")
         while options.follow:
