@@ -1,6 +1,6 @@
 """The pages for users: Markdown, one topic each, shown by `rsmq-tui help` and by the dashboard.
 
-alerts.md      Get a message when a queue or a server is in trouble that is neither known nor expected.
+alerts.md      Get a message about trouble, unless it is known or expected.
 audit.md       Find inconsistent keys, and fix them.
 dashboard.md   Find your way on the screens, and choose what they show.
 demo.md        Learn and teach what queues do, on a server of your own.
