@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.reactive import var
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -19,7 +18,7 @@ from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.preferences import FILTERS
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.first_styles import keep_first, take_size
+from rsmq_tui.tui.widgets.first_styles import FirstStyles
 from rsmq_tui.tui.widgets.lines import FRESHNESS_S, ChangeLine, KeyHints, StatusLine, is_stale
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 NO_SERVER = "select a queue first: this applies to its server"
 
 
-class DashboardScreen(Screen[None]):
+class DashboardScreen(FirstStyles[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
@@ -81,13 +80,8 @@ class DashboardScreen(Screen[None]):
 
             self.mount(TourStrip(tour), before=self.query_one(KeyHints))
 
-    def on_compose(self) -> None:
-        """Style the widgets for the terminal's size from the beginning."""
-        take_size(self)
-
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Show what arrived while another screen was active."""
-        keep_first(self, event)
         self._place_pane()
         self.refresh_words()
 

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, TypeVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -16,7 +15,7 @@ from textual.widgets import Button, Checkbox, Input, OptionList
 
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.first_styles import keep_first, take_size
+from rsmq_tui.tui.widgets.first_styles import FirstStyles
 from rsmq_tui.tui.widgets.painted import token_style
 
 T = TypeVar("T")
@@ -45,7 +44,7 @@ def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> No
     app.notify("\n".join([f"copied {what}", "", *lines]), timeout=_SHOWN_S, markup=False)
 
 
-class Dialog(ModalScreen[T | None]):
+class Dialog(ModalScreen[T | None], FirstStyles[T | None]):
     """A dialog that returns an answer, or None if it is closed without one.
 
     If it ``IS_PANE``, the screens behind it show each snapshot.
@@ -87,14 +86,6 @@ class Dialog(ModalScreen[T | None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("modal")
-
-    def on_compose(self) -> None:
-        """Style the widgets for the terminal's size from the beginning."""
-        take_size(self)
-
-    def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Keep these styles."""
-        keep_first(self, event)
 
     def action_close(self) -> None:
         """Close without an answer."""

@@ -1,27 +1,32 @@
-"""The first styles of a screen, computed once for the terminal's size."""
+"""The base of all screens and dialogs: each is styled once as it opens, for the terminal's size."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 from textual import events
 from textual.screen import Screen
 
+T = TypeVar("T")
 
-def take_size(screen: Screen[Any]) -> None:
-    """Give a screen that has no widgets yet the classes of the terminal's size.
 
-    Textual gives them after the first layout, which then has to be repeated with the styles of all widgets.
+class FirstStyles(Screen[T]):
+    """A screen whose widgets have the styles for the terminal's size from the beginning.
+
+    Textual gives a screen the classes of the size after the first layout, which then has to be repeated with the styles
+    of all widgets.
     """
-    app = screen.app
-    width, height = app.size
-    for size, breakpoints in ((width, app.HORIZONTAL_BREAKPOINTS), (height, app.VERTICAL_BREAKPOINTS)):
-        screen.set_class(True, *_classes(size, breakpoints or ()), update=False)
 
+    def on_compose(self) -> None:
+        """Take the classes of the terminal's size, before there are widgets."""
+        app = self.app
+        width, height = app.size
+        for size, breakpoints in ((width, app.HORIZONTAL_BREAKPOINTS), (height, app.VERTICAL_BREAKPOINTS)):
+            self.set_class(True, *_classes(size, breakpoints or ()), update=False)
 
-def keep_first(screen: Screen[Any], resume: events.ScreenResume) -> None:
-    """Let a screen that comes to the front for the first time keep the styles that its widgets were made with."""
-    if not screen.stack_updates:
-        resume.refresh_styles = False
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Keep these styles when it comes to the front for the first time."""
+        if not self.stack_updates:
+            event.refresh_styles = False
 
 
 def _classes(size: int, breakpoints: Sequence[tuple[int, str]]) -> list[str]:
