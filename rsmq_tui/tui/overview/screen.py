@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from textual import on
 from textual.app import ComposeResult
@@ -46,9 +46,6 @@ from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
-
-if TYPE_CHECKING:
-    pass
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
@@ -187,7 +184,6 @@ class OverviewScreen(DashboardScreen):
         self._members: frozenset[str] = frozenset()
         self._favourites: frozenset[str] = frozenset()
         self._moved_s = -REST_S
-        self._seen: Sequence[QueueState] = ()
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
         self._by_trouble: ByTrouble | None = None
@@ -226,21 +222,21 @@ class OverviewScreen(DashboardScreen):
         self._tell_sums(snapshot)
         self._tell_maintenance()
         silenced = self._silenced()
+        self._favourites = self._favourites_of(snapshot)
+        before, self._last = self._last, snapshot
+        rows, keys = self._arranged(snapshot, before, silenced)
         context = QueueContext(
             snapshot,
             {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers},
-            changed_verdicts(self._last, snapshot),
+            changed_verdicts(before, snapshot),
             self.dashboard.clock_times,
             self._stale(snapshot),
             silenced,
+            self._favourites,
+            frozenset(self._unfolded),
+            self._members,
         )
-        self._last = snapshot
-        self._favourites = self._favourites_of(snapshot)
         self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
-        rows, keys = self._arranged(snapshot, silenced)
-        context = replace(
-            context, favourites=self._favourites, unfolded=frozenset(self._unfolded), members=self._members
-        )
         self.table.show(rows, keys, context)
         self._look_at_shown()
         self._tell_why()
@@ -258,15 +254,17 @@ class OverviewScreen(DashboardScreen):
             if isinstance(server.source, LooksFirst):
                 server.source.look_first([queue.name for queue in in_sight if queue.place == server.place])
 
-    def _take_servers(self) -> Sequence[Column[QueueState, QueueContext]]:
-        """Choose the columns for the servers, and return all columns for them."""
+    def _take_servers(self) -> None:
+        """Show the columns that the user has chosen, of those for the servers."""
         self._servers, self._clock_times = self.dashboard.servers, self.dashboard.clock_times
-        kinds = [server.kind for server in self._servers]
-        several_servers = not are_of_one_server(self._servers)
-        columns = columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
         chosen = self._preferences.get(COLUMNS)
-        self.table.columns = tuple(column for column, is_shown in chosen_columns(columns, chosen) if is_shown)
-        return columns
+        self.table.columns = tuple(column for column, is_shown in chosen_columns(self._columns, chosen) if is_shown)
+
+    @property
+    def _columns(self) -> Sequence[Column[QueueState, QueueContext]]:
+        """All columns for the servers."""
+        kinds, several_servers = [server.kind for server in self._servers], not are_of_one_server(self._servers)
+        return columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the age of the numbers that are stale, by place, if there are several servers."""
@@ -401,7 +399,7 @@ class OverviewScreen(DashboardScreen):
 
     def action_columns(self) -> None:
         """Choose the columns and their order."""
-        self.dashboard.navigation.open("columns", self._take_servers(), self._apply_columns)
+        self.dashboard.navigation.open("columns", self._columns, self._apply_columns)
 
     def _apply_columns(self) -> Set[str]:
         """Show the columns that were chosen, and return the ids of those that fit."""
@@ -573,15 +571,22 @@ class OverviewScreen(DashboardScreen):
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)
 
-    def _arranged(self, snapshot: Snapshot, silenced: Silenced) -> tuple[Sequence[QueueState], Sequence[str]]:
-        """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently."""
+    def _arranged(
+        self, snapshot: Snapshot, before: Snapshot | None, silenced: Silenced
+    ) -> tuple[Sequence[QueueState], Sequence[str]]:
+        """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently.
+
+        ``before`` is the snapshot that is shown.
+        """
         resting = self.dashboard.clock() - self._moved_s >= REST_S
         separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
         unfolded = frozenset(self._unfolded)
         chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
         wanted = (*chosen, resting, silenced)
-        changed = snapshot.changed_since(self._seen) if wanted == self._arranged_for else None
-        self._arranged_for, self._seen = wanted, snapshot.queues
+        changed = None
+        if before is not None and wanted == self._arranged_for:
+            changed = snapshot.changed_since(before.queues)
+        self._arranged_for = wanted
         if changed is not None and not changed[0]:
             return self.table.rows, self.table.keys
         is_by_trouble = resting and self._sort is None and not self._reverse
