@@ -48,7 +48,7 @@ def test_a_group_has_the_sums_the_worst_verdict_and_the_longest_wait() -> None:
     assert grouping.rows([QUEUES[0]._replace(ready=6), *QUEUES[1:]], ":", silenced, trouble)[0].ready == 14
     # The worst is another one if that trouble is acknowledged.
     stalled = [*QUEUES, queue_of("shop:old", ready=1, verdict=Verdict.AGED)]
-    silenced = Silenced({"shop:us": Known("", "", "shop:us", "", 0)})
+    silenced = Silenced({"": {"shop:us": Known("", "", "shop:us", "", 0)}})
     calm = grouping.rows(stalled, ":", silenced, lambda queue: trouble(queue, silenced))[0]
     assert isinstance(calm, QueueGroup)
     assert calm.worst is stalled[-1]

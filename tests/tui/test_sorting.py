@@ -141,8 +141,8 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         return queue_of(name, ready=rng.randrange(3), oldest_ready_ms=since_ms, verdict=rng.choice(list(Verdict)))
 
     queues = [some(f"q{number}") for number in range(30)]
-    keys = rng.sample([queue.key for queue in queues], 3)
-    silenced = Silenced({key: Known("", "", key, "", 0) for key in keys}, {"": Expected(("q1?",))})
+    names = rng.sample([queue.name for queue in queues], 3)
+    silenced = Silenced({"": {name: Known("", "", name, "", 0) for name in names}}, {"": Expected(("q1?",))})
     rows = ByTrouble.of(queues, silenced)
     for _ in range(10):
         before = rng.sample(queues, 4)

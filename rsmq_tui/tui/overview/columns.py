@@ -34,8 +34,8 @@ class QueueContext:
     """What the cells of the queue table show besides their queue; the verdict of ``changed`` changed in this poll.
 
     A queue's age and trend come from the snapshot of its server. ``titles`` has the names of the servers by place, and
-    ``stale`` the age of the numbers of those that do not answer. ``favourites``, ``unfolded`` groups and the
-    ``members`` of these are keys of rows.
+    ``stale`` the age of the numbers of those that do not answer. ``favourites`` are places and names of queues;
+    ``unfolded`` groups and the ``members`` of these are keys of rows.
     """
 
     snapshot: Snapshot
@@ -44,7 +44,7 @@ class QueueContext:
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
     silenced: Silenced = _NONE_SILENCED
-    favourites: Set[str] = frozenset()
+    favourites: Set[tuple[str, str]] = frozenset()
     unfolded: Set[str] = frozenset()
     members: Set[str] = frozenset()
 
@@ -61,7 +61,8 @@ def _name(queue: QueueState, context: QueueContext) -> Piece:
         sign = "▾" if queue.key in context.unfolded else "▸"
         # The number comes first: a long name is cut off at its end.
         return f"{sign} {count(len(queue.members))} {queue.name}…", "strong"
-    mark = f"{FAVOURITE} " if queue.key in context.favourites else "  " if queue.key in context.members else ""
+    is_favourite = (queue.place, queue.name) in context.favourites
+    mark = f"{FAVOURITE} " if is_favourite else "  " if queue.key in context.members else ""
     return mark + (queue.name or NO_NAME), "strong"
 
 

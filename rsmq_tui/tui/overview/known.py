@@ -26,10 +26,11 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Silenced(NamedTuple):
     """The troubles without alerts: those that are acknowledged, and those of queues that a profile ignores.
 
-    ``known`` has the acknowledgements in force, by the keys of their queues; ``ignored`` what is expected, by place.
+    ``known`` has the acknowledgements in force, by place and by the names of their queues; ``ignored`` what is
+    expected, by place.
     """
 
-    known: "Mapping[str, Known]" = _NOTHING
+    known: "Mapping[str, Mapping[str, Known]]" = _NOTHING
     ignored: "Mapping[str, Expected]" = _NOTHING
 
     def holds(self, queue: QueueState) -> bool:
@@ -38,7 +39,8 @@ class Silenced(NamedTuple):
         if not self.known and not self.ignored:
             return False
         expected = self.ignored.get(queue.place)
-        return queue.key in self.known or (expected is not None and expected.ignores(queue))
+        is_known = queue.name in self.known.get(queue.place, _NOTHING)
+        return is_known or (expected is not None and expected.ignores(queue))
 
     def verdicts(self, queues: Iterable[QueueState]) -> Counter[Verdict]:
         """Count the verdicts of the queues that are in trouble for which no alerts are sent."""
@@ -48,7 +50,8 @@ class Silenced(NamedTuple):
 
     def pieces(self, queue: QueueState) -> list[Piece]:
         """Return why no alerts are sent for a queue, or the note of its last acknowledgement."""
-        return [*known_pieces(self.known.get(queue.key)), *ignored_pieces(queue, self.ignored.get(queue.place))]
+        known = self.known.get(queue.place, _NOTHING).get(queue.name)
+        return [*known_pieces(known), *ignored_pieces(queue, self.ignored.get(queue.place))]
 
 
 def silenced_verdict(queue: QueueState) -> str:

@@ -182,7 +182,7 @@ class OverviewScreen(DashboardScreen):
         self._is_on_group = False
         self._explained = ""
         self._members: frozenset[str] = frozenset()
-        self._favourites: frozenset[str] = frozenset()
+        self._favourites: frozenset[tuple[str, str]] = frozenset()
         self._moved_s = -REST_S
         self._last: Snapshot | None = None
         self._arranged_for: tuple[object, ...] | None = None
@@ -274,12 +274,10 @@ class OverviewScreen(DashboardScreen):
     def _silenced(self) -> Silenced:
         """Return the troubles for which no alerts are sent now."""
         known = {
-            f"{server.place}\0{name}" if server.place else name: known
+            server.place: {name: each for name, each in self.dashboard.known(server.place).items() if each.is_active}
             for server in self.dashboard.servers
-            for name, known in self.dashboard.known(server.place).items()
-            if known.is_active
         }
-        return Silenced(known, self.dashboard.ignored)
+        return Silenced({place: active for place, active in known.items() if active}, self.dashboard.ignored)
 
     def _follow(self) -> None:
         """Show what changes between polls: acknowledged troubles, and the ages of servers that do not answer."""
@@ -386,7 +384,7 @@ class OverviewScreen(DashboardScreen):
             return
         part = snapshot.part(row.place)
         entry = [part.server, part.ns, name]
-        is_favourite = row.key in self._favourites
+        is_favourite = (row.place, name) in self._favourites
 
         def changed(known: list[list[str]]) -> list[list[str]]:
             others = [each for each in known if each != entry]
@@ -407,11 +405,11 @@ class OverviewScreen(DashboardScreen):
         self.table.repaint()
         return self.table.fitting
 
-    def _favourites_of(self, snapshot: Snapshot) -> frozenset[str]:
-        """Return the keys of the favourites on these servers."""
+    def _favourites_of(self, snapshot: Snapshot) -> frozenset[tuple[str, str]]:
+        """Return the places and names of the favourites on these servers."""
         places = {(part.server, part.ns): part.place for part in snapshot.parts or (snapshot,)}
         return frozenset(
-            f"{place}\0{name}" if place else name
+            (place, name)
             for server, ns, name in self._preferences.get(FAVOURITES)
             if (place := places.get((server, ns))) is not None
         )
@@ -600,8 +598,9 @@ class OverviewScreen(DashboardScreen):
             return again.queues, again.keys
         self._by_trouble = None
         found = matching_queues(snapshot.queues, self._filter.value)
-        first = [queue for queue in found if queue.key in self._favourites] if self._favourites else []
-        others = [queue for queue in found if queue.key not in self._favourites] if first else found
+        favourites = self._favourites
+        first = [queue for queue in found if (queue.place, queue.name) in favourites] if favourites else []
+        others = [queue for queue in found if (queue.place, queue.name) not in favourites] if first else found
         if separators:
             others = self._grouping.rows(others, separators, silenced, partial(trouble, silenced=silenced))
         sort_queues(first, self._sort, self._reverse, silenced)
