@@ -76,7 +76,7 @@ def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]
     return numbers, end
 
 
-def stored_name(name: str | None) -> str | bytes | None:
+def name_for_row(name: str | None) -> str | bytes | None:
     """Return a queue's name as stored in a table: bytes if it is not UTF-8, which SQLite does not accept as text."""
     try:
         return None if name is None else name_bytes(name).decode()
@@ -84,8 +84,8 @@ def stored_name(name: str | None) -> str | bytes | None:
         return name_bytes(name or "")
 
 
-def known_name(stored: object) -> str:
-    """Return the name of a stored name; raises ``DamageError``."""
+def name_from_row(stored: object) -> str:
+    """Return the name: the inverse of ``name_for_row``; raises ``DamageError``."""
     if not isinstance(stored, str | bytes):
         raise DamageError("it has no name")
     return name_of(stored) if isinstance(stored, bytes) else stored
@@ -94,7 +94,7 @@ def known_name(stored: object) -> str:
 def row_of(batch: Batch) -> dict[str, object]:
     """Return the columns of the table ``batches`` that describe a batch."""
     row: dict[str, object] = dict.fromkeys(("must_exist", "sent", "listed_before", "listed_after"), 0)
-    row |= {"kind": str(batch.kind), "queue": stored_name(batch.queue), "target": None, "lists": None}
+    row |= {"kind": str(batch.kind), "queue": name_for_row(batch.queue), "target": None, "lists": None}
     found: dict[str, object] = kind_of_batch(batch.kind).part("batches").row_of(batch)
     return row | found
 
@@ -104,7 +104,7 @@ def batch_of(row: Mapping[str, Any]) -> Batch:
     try:
         if not isinstance(row["kind"], str):
             raise DamageError("it has no kind")
-        batch: Batch = kind_of_batch(row["kind"]).part("batches").batch_of(row, known_name(row["queue"]))
+        batch: Batch = kind_of_batch(row["kind"]).part("batches").batch_of(row, name_from_row(row["queue"]))
         if row["outcome"]:
             letters = letters_of(row["outcome"])
             if len(letters) != batch.size or not _LETTERS.issuperset(letters):

@@ -27,7 +27,7 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
-from rsmq_tui.triage.journal.batches import DamageError, batch_of, known_name, new_ids, row_of, stored_name
+from rsmq_tui.triage.journal.batches import DamageError, batch_of, name_for_row, name_from_row, new_ids, row_of
 from rsmq_tui.triage.journal.database import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 from rsmq_tui.triage.scope import Preview
 
@@ -162,7 +162,7 @@ class Journal:
             f" AND touched AND {_ENDED} AND NOT {_WAS_UNDONE} ORDER BY change DESC",
             server,
             *namespaces,
-            stored_name(queue or ""),
+            name_for_row(queue or ""),
         )
         undamaged = (each for each in found if each.state is not State.DAMAGED)
         return next((each for each in undamaged if not self.undo_chain(each).is_undo), None)
@@ -293,7 +293,7 @@ class Journal:
                 # Skip damaged rows: their messages count as of unknown origin, which is reported.
                 with suppress(DamageError):
                     refuse_damaged("batches", dict(row))
-                    queue, ids = known_name(row["queue"]), new_ids(row["edits"])
+                    queue, ids = name_from_row(row["queue"]), new_ids(row["edits"])
                     letters = zip(ids, row["outcome"], strict=False)
                     found |= {id: queue for id, letter in letters if letter == Outcome.DONE}
             return found
@@ -321,8 +321,8 @@ class Journal:
             "server": preview.server,
             "run_id": run_id,
             "ns": preview.ns,
-            "queue": stored_name(action.queue),
-            "target": stored_name(action.to),
+            "queue": name_for_row(action.queue),
+            "target": name_for_row(action.to),
             "what": preview.what,
             "planned": preview.count,
             "undoes": action.change if isinstance(action, Undo) else None,
@@ -647,11 +647,11 @@ def _change_of(row: dict[str, Any], undone: int, was_undone: int) -> Change:
         raise DamageError("its contents are invalid")
     fields = {name: row[name] for name in (*_INTEGERS, *_TEXTS, "undoes", "run_id")}
     fields |= {name: bool(row[name]) for name in _FLAGS}
-    target = None if row["target"] is None else known_name(row["target"])
+    target = None if row["target"] is None else name_from_row(row["target"])
     # The undo of the rest of a change, such as of a queue that it created, counts that.
     fields["undone"] = min(undone, row["done"])
     fields["redone"] = min(was_undone, row["done"]) - fields["undone"]
-    return Change(**fields, queue=known_name(row["queue"]), target=target, state=State(row["state"]))
+    return Change(**fields, queue=name_from_row(row["queue"]), target=target, state=State(row["state"]))
 
 
 def _damaged(row: dict[str, Any]) -> Change:

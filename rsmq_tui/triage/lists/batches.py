@@ -16,7 +16,7 @@ from rsmq_tui.protocol.outcomes import Outcome
 from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.change import Entry, Step
-from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, packed_edits, stored_name
+from rsmq_tui.triage.journal.batches import DamageError, edits_of, name_for_row, name_from_row, packed_edits
 from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
 from rsmq_tui.triage.rsmq.batches import bodies_now, exists
 from rsmq_tui.triage.undo.inverse import BatchUndo
@@ -27,7 +27,7 @@ def row_of(batch: ListBatch) -> dict[str, object]:
     fields = {"names": asdict(batch.names), "ns": batch.ns, "target_ns": batch.target_ns, "first": batch.first}
     # The journal keeps bodies only of items that are removed from the server.
     edits = packed_edits(batch.edits, bodies=batch.takes_away)
-    return {"target": stored_name(batch.target), "sent": batch.sent, "lists": json.dumps(fields), "edits": edits}
+    return {"target": name_for_row(batch.target), "sent": batch.sent, "lists": json.dumps(fields), "edits": edits}
 
 
 def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
@@ -45,7 +45,7 @@ def batch_of(row: Mapping[str, Any], queue: str) -> ListBatch:
         queue,
         tuple(edits_of(row["edits"])),
         names,
-        target=None if row["target"] is None else known_name(row["target"]),
+        target=None if row["target"] is None else name_from_row(row["target"]),
         ns=ns,
         target_ns=target_ns,
         sent=int(row["sent"]),

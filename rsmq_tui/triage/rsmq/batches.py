@@ -20,7 +20,15 @@ from rsmq_tui.protocol.rsmq.edits import (
 )
 from rsmq_tui.protocol.rsmq.operations import chunked
 from rsmq_tui.triage.change import OF_QUEUE, Entry, Step
-from rsmq_tui.triage.journal.batches import DamageError, edits_of, known_name, pack, packed_edits, stored_name, unpack
+from rsmq_tui.triage.journal.batches import (
+    DamageError,
+    edits_of,
+    name_for_row,
+    name_from_row,
+    pack,
+    packed_edits,
+    unpack,
+)
 from rsmq_tui.triage.rsmq.plan import removal_of
 from rsmq_tui.triage.undo.inverse import BatchUndo
 
@@ -31,7 +39,7 @@ _SIDES = {EditKind.REMOVE: (True, False), EditKind.DROP: (True, False), EditKind
 def row_of(batch: MessageBatch | FieldBatch | LooseBatch) -> dict[str, object]:
     """Return the columns of a batch, other than kind and queue."""
     if isinstance(batch, MessageBatch):
-        edits, target = packed_edits(batch.edits), stored_name(batch.target)
+        edits, target = packed_edits(batch.edits), name_for_row(batch.target)
         return {"target": target, "must_exist": int(batch.must_exist), "sent": batch.sent, "edits": edits}
     fields: dict[str, object] = {"edits": pack(list(zip(*batch.fields, strict=True)) or [(), (), ()])}
     if isinstance(batch, LooseBatch):
@@ -53,7 +61,7 @@ def batch_of(row: Mapping[str, Any], queue: str) -> Batch:
             return LooseBatch(LooseKind(kind), queue, fields)
         listed = bool(row["listed_before"]), bool(row["listed_after"])
         return FieldBatch(queue, fields, *listed, bool(row["must_exist"]), bool(row["sent"]))
-    target = None if row["target"] is None else known_name(row["target"])
+    target = None if row["target"] is None else name_from_row(row["target"])
     edits = edits_of(row["edits"])
     batch = MessageBatch(EditKind(kind), queue, edits, target, bool(row["must_exist"]), int(row["sent"]))
     has = edits.before is not None, edits.after is not None
