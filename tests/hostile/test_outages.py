@@ -22,6 +22,7 @@ from tests.hostile.watching import (
     polls,
     press,
     until,
+    until_changed,
 )
 
 pytestmark = pytest.mark.slow
@@ -118,9 +119,8 @@ async def test_a_server_that_hangs(orders: Redis, proxy: Proxy) -> None:
                 proxy.swallow()
                 text = await stale(pilot, "the server does not answer")
                 # It hangs for longer than one time-out; keys work all the while.
-                shown = dashboard_app(pilot).dashboard
-                failure = shown.snapshot
-                await until(pilot, lambda: shown.snapshot is not failure)  # noqa: B023 - called at once
+                failure = dashboard_app(pilot).dashboard.snapshot
+                await until_changed(pilot, lambda: dashboard_app(pilot).dashboard.snapshot, failure)
                 assert "orders" in text
                 await press(pilot, "?", "escape", "t", "r")
 
@@ -186,7 +186,7 @@ async def test_each_connection_is_dropped_again_and_again(orders: Redis, proxy: 
             for _ in range(5):
                 before = proxy.connections
                 proxy.drop()
-                await until(pilot, lambda: proxy.connections > before)  # noqa: B023 - called at once
+                await until_changed(pilot, lambda: proxy.connections, before)
                 await press(pilot, "l")
             await live(pilot)
 

@@ -13,7 +13,7 @@ from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
 from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
-from tests.hostile.watching import Dashboard, press, text_of, until
+from tests.hostile.watching import Dashboard, press, text_of, until, until_changed
 from tests.tui.reading import notes_of
 
 # The keys of all changes, and what is typed into the form that some of them open.
@@ -48,21 +48,21 @@ async def choose_tab(pilot: Dashboard, name: str = RSMQ.tabs[0].name) -> None:
     while messages._tab.name != name:
         before = messages._tab
         await press(pilot, "l")
-        await until(pilot, lambda: messages._tab is not before)  # noqa: B023 - called at once
+        await until_changed(pilot, lambda: messages._tab, before)
     await until(pilot, f"[ {name} ", _has_found(pilot))
 
 
 async def use_filters(pilot: Dashboard, filters: Sequence[bytes] = FILTERS) -> None:
     """Paste filters; those that are none are pointed at."""
     line = queue_screen(pilot).messages.filter_line
+    entry, problem = line.query_one(Input), line.query_one(FilterProblem)
     for pasted in filters:
         await press(pilot, "/")
-        entry, problem = line.query_one(Input), line.query_one(FilterProblem)
         entry.value = ""
         pilot.app.post_message(events.Paste(pasted.decode("utf-8", "replace")))
-        await until(pilot, lambda: entry.value)  # noqa: B023 - called at once
+        await until(pilot, lambda: entry.value)
         await press(pilot, "enter")
-        await until(pilot, lambda: problem.display or not line.is_open)  # noqa: B023 - called at once
+        await until(pilot, lambda: problem.display or not line.is_open)
         if not line.is_open:
             await until(pilot, " match", _has_found(pilot))
             await press(pilot, "l", "r", "G", "h")
@@ -118,7 +118,7 @@ async def take_back(pilot: Dashboard) -> None:
         # One too many would leave the queue.
         before = _state(pilot)
         await press(pilot, "escape")
-        await until(pilot, lambda: _state(pilot) != before)  # noqa: B023 - called at once
+        await until_changed(pilot, lambda: _state(pilot), before)
     assert _is_as_it_was(pilot), text_of(pilot)
 
 

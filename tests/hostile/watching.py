@@ -83,6 +83,11 @@ async def until(pilot: Dashboard, *words: str | Callable[[], object]) -> str:
     raise AssertionError(f"{words} did not come on the screen:\n{text_of(pilot)}")
 
 
+async def until_changed(pilot: Dashboard, read: Callable[[], object], before: object) -> None:
+    """Wait until what is read is another value than ``before``."""
+    await until(pilot, lambda: read() != before)
+
+
 async def polls(pilot: Dashboard, number: int = 2) -> str:
     """Wait for that many more snapshots."""
     app = dashboard_app(pilot)

@@ -61,6 +61,14 @@ def _text(pilot: Pilot[None]) -> str:
     return " ".join(notification.message for notification in notes_of(pilot.app))
 
 
+async def _tells(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words in _text(pilot), words)
+
+
+async def _shows(pilot: Pilot[None], text: str) -> None:
+    await until(pilot, lambda: text in "".join(_shown(pilot)), text)
+
+
 async def test_objects_are_folded_and_found_again(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         view = await _open(pilot, source, json.dumps(DOCUMENT).encode())
@@ -150,7 +158,7 @@ async def test_a_match_deep_within_a_long_line_is_scrolled_to(source: ScriptedSo
             type_at_once(pilot, "zöe")
             await press(pilot, "enter")
             for shown in (first, "Zöe-2", first):
-                await until(pilot, lambda: shown in "".join(_shown(pilot)), shown)  # noqa: B023
+                await _shows(pilot, shown)
                 await press(pilot, "n")
             assert "Zöe-2" in "".join(_shown(pilot))
             assert first not in "".join(_shown(pilot))
@@ -211,7 +219,7 @@ async def test_a_body_is_decoded_and_saved(source: ScriptedSource, tmp_path: Pat
             assert "already exists" in text_of(app_of(pilot))
             path.unlink()
             await pilot.press("enter")
-            await until(pilot, lambda: f"saved {len(content)} B" in _text(pilot), "it is saved")  # noqa: B023
+            await _tells(pilot, f"saved {len(content)} B")
             assert path.read_bytes() == content
             assert path.stat().st_mode & 0o777 == 0o600
             await press(pilot, "y")
@@ -272,7 +280,7 @@ async def test_a_body_is_edited_elsewhere_and_sent(
         for step, words in (("", "nothing was changed"), ("fail", "ended with status 3")):
             steps.write_text(step)
             await press(pilot, "V")
-            await until(pilot, lambda: words in _text(pilot), words)  # noqa: B023
+            await _tells(pilot, words)
         steps.write_text('{"a": 1,}\n{"a": 2,}\n{"a": 3}')
         screen = await press_for_screen(pilot, "V", QuestionScreen)
         await says(pilot, "now it is not JSON: ")
@@ -309,8 +317,7 @@ async def test_an_edited_body_is_encoded_again(
         for key, how in (("enter", "encoded again: base64, gzip"), ("left", "as it is shown: decoded")):
             steps.write_text('{"changed": 1}')
             await press_for_screen(pilot, "V", QuestionScreen)
-            words = "The body of the message is base64, gzip; you have edited it decoded"
-            await until(pilot, lambda: words in text_of(app_of(pilot)), words)  # noqa: B023
+            await says(pilot, "The body of the message is base64, gzip; you have edited it decoded")
             await pilot.press(*dict.fromkeys((key, "enter")))
             await wait_for_screen(pilot, FormScreen)
             await settled(pilot)

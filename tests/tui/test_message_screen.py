@@ -19,7 +19,7 @@ from rsmq_tui.tui.widgets import body_lines
 from rsmq_tui.tui.widgets.body_view import BodyView
 from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
 from rsmq_tui.tui.widgets.text_view import LineView
-from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, resized, says, settled, until
 from tests.tui.reading import app_of, facts_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
@@ -286,10 +286,7 @@ async def test_long_lines_are_wrapped_anew_when_the_terminal_changes(source: Scr
     async with opened(source, size=(120, 30)) as pilot:
         await _open(pilot, source, body)
         for width in (120, 50, 80, 120):
-            await pilot.resize_terminal(width, 30)
-            view = pilot.app.screen.query_one(LineView)
-            await until(pilot, lambda: view.size.width == width - 2, "the new size")  # noqa: B023 - called at once
-            await settled(pilot)
+            await resized(pilot, width, 30)
             text = "".join(line for line in _body(pilot))
             assert text.count("x") == 301
             assert text.count("世界") == 100
