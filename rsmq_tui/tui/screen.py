@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.reactive import var
+from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -31,7 +32,7 @@ NO_SERVER = "select a queue first: this applies to its server"
 
 
 class DashboardScreen(FirstStyles[None]):
-    """A screen that shows the app's last snapshot by ``show_snapshot`` while it is the active screen.
+    """A screen that shows the app's last snapshot by ``show_snapshot`` while it is in sight.
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
     widgets between the status line and the key hints. While it ``is_following``, the app calls ``receive_snapshot`` and
@@ -300,7 +301,7 @@ class DashboardScreen(FirstStyles[None]):
         return self.dashboard.server(self.place or "")
 
     def receive_snapshot(self, snapshot: Snapshot | None) -> None:
-        """Take the last snapshot, and show it if this screen is active."""
+        """Take the last snapshot, and show it if this screen is in sight."""
         if self.dashboard.replay is not self._shown_in:
             # A replay was opened or closed above this screen.
             return
@@ -314,9 +315,15 @@ class DashboardScreen(FirstStyles[None]):
             # Only another server has a new snapshot.
             return
         self.snapshot = news
-        above = self.app.screen
-        if self.is_current or (getattr(above, "IS_PANE", False)):
+        if self.is_in_sight:
             self.refresh_words()
+
+    @property
+    def is_in_sight(self) -> bool:
+        """Whether it is in front, or only dialogs are above it."""
+        # Textual's ``is_current`` is True below any screen.
+        stack = self.app.screen_stack
+        return self in stack and all(isinstance(above, ModalScreen) for above in stack[stack.index(self) + 1 :])
 
     def refresh_words(self) -> None:
         """Show the last snapshot again, in another form or with other information."""

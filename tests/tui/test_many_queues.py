@@ -1,13 +1,18 @@
 """Ten thousand queues: every key answers, and only what is in sight is painted."""
 
+from collections.abc import Sequence
+
 import pytest
 from textual.pilot import Pilot
 
+from rsmq_tui.monitor import QueueState
 from rsmq_tui.monitor.text import compact
 from rsmq_tui.tui.overview import columns
+from rsmq_tui.tui.overview.columns import ByTrouble
+from rsmq_tui.tui.overview.known import Silenced
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import opened, play, press
-from tests.tui.reading import lines_of, names_in, table_of
+from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
 from tests.tui.states import poll_of, queue_of
 
@@ -72,6 +77,31 @@ async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypat
         monkeypatch.setattr("rsmq_tui.tui.overview.screen.sort_queues", lambda *_: sorts.append(1))
         await play(pilot, source, poll_of(source, QUEUES, START_MS + 1000))
         assert sorts == []
+
+
+async def test_a_poll_sorts_nothing_while_another_screen_covers_the_overview(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(source, QUEUES, size=(100, 30)) as pilot:
+        of = ByTrouble.of
+        sorts: list[int] = []
+
+        def counted(queues: Sequence[QueueState], silenced: Silenced) -> ByTrouble:
+            sorts.append(len(queues))
+            return of(queues, silenced)
+
+        monkeypatch.setattr(ByTrouble, "of", counted)
+        await press(pilot, "enter")
+        changed = [queue._replace(ready=0, depth=0) for queue in QUEUES]
+        await play(pilot, source, poll_of(source, changed, START_MS + 1000))
+        assert sorts == []
+        await press(pilot, "q")
+        assert sorts == [10_000]
+        assert "10,000 queues · 0 messages" in text_of(app_of(pilot))
+        # It is still in sight behind a dialog.
+        await press(pilot, "question_mark")
+        await play(pilot, source, poll_of(source, QUEUES, START_MS + 2000))
+        assert sorts == [10_000, 10_000]
 
 
 async def test_filtering_ten_thousand(source: ScriptedSource) -> None:

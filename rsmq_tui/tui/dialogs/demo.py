@@ -78,7 +78,7 @@ _OTHER_LINES = 6
 class ControlsScreen(Dialog[None]):
     """Lists the controls of the server and of one queue, which their keys turn on and off.
 
-    ``h`` and ``l`` show other queues. The dashboard behind it is updated.
+    ``h`` and ``l`` show other queues.
     """
 
     DEFAULT_CSS = """
@@ -89,7 +89,6 @@ class ControlsScreen(Dialog[None]):
         & #said { height: 1; }
     }
     """
-    IS_PANE = True
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("controls")
     AUTO_FOCUS = "RowTable"
 

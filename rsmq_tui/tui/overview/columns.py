@@ -31,7 +31,7 @@ _NONE_SILENCED = Silenced()
 
 @dataclass(frozen=True, slots=True)
 class QueueContext:
-    """What the cells of the queue table show besides their queue; the verdict of ``changed`` changed in this poll.
+    """What the cells of the queue table show besides their queue; ``changed`` had another verdict when last shown.
 
     A queue's age and trend come from the snapshot of its server. ``titles`` has the names of the servers by place, and
     ``stale`` the age of the numbers of those that do not answer. ``favourites`` are places and names of queues;

@@ -49,7 +49,7 @@ from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 
 def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
-    """Return the keys of the queues whose verdict differs from that of the last poll; new queues are left out."""
+    """Return the keys of the queues whose verdict differs from that in ``before``; new queues are left out."""
     if before is None or before is now or before.ns != now.ns:
         return frozenset()
     changed = now.changed_since(before.queues)
@@ -281,7 +281,7 @@ class OverviewScreen(DashboardScreen):
 
     def _follow(self) -> None:
         """Show what changes between polls: acknowledged troubles, and the ages of servers that do not answer."""
-        if self.snapshot is None or not self.is_current:
+        if self.snapshot is None or not self.is_in_sight:
             return
         if self._silenced() != self.table.context.silenced:
             self.show_snapshot(self.snapshot)

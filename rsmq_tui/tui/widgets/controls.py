@@ -45,12 +45,8 @@ def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> No
 
 
 class Dialog(ModalScreen[T | None], FirstStyles[T | None]):
-    """A dialog that returns an answer, or None if it is closed without one.
+    """A dialog that returns an answer, or None if it is closed without one."""
 
-    If it ``IS_PANE``, the screens behind it show each snapshot.
-    """
-
-    IS_PANE: ClassVar[bool] = False
     DEFAULT_CSS = """
     Dialog {
         & .dialog {
