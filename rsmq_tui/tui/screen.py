@@ -1,6 +1,6 @@
 """The base of all full screens: the snapshot, the status line, and the line of the running change."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -155,20 +155,16 @@ class DashboardScreen(FirstStyles[None]):
         if (entry := self.query_one_optional(WordFilter)) is not None:
             entry.open()
 
-    def action_clear(self) -> Awaitable[None] | None:
+    def action_clear(self) -> None:
         """Clear the filter; if there is none, go back."""
         entry = self.query_one_optional(WordFilter)
         if entry is None or not entry.close():
-            self.leave_later()
-        return None
+            self.go_back()
 
-    def leave_later(self) -> None:
-        """Go back after pending messages, unless this screen was left already: a second press must not quit."""
-        self.app.call_later(self._leave_if_in_front)
-
-    async def _leave_if_in_front(self) -> None:
-        if self.is_current:
-            await self.app.run_action("leave")
+    def go_back(self) -> None:
+        """Go back, unless this screen was left already: a second press must not leave the one below."""
+        if self.is_active:
+            self.app.pop_screen()
 
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""

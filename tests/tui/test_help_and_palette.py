@@ -6,7 +6,8 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from textual.pilot import Pilot
+from textual import events
+from textual.pilot import Pilot, _get_mouse_message_arguments
 from textual.widgets import Input, Markdown
 
 from rsmq_tui.docs import topics
@@ -377,6 +378,23 @@ async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
         await says(pilot, "[ ready")
         await pilot.click(screen.query(TextLine).first(), offset=(1, 0))
         await wait_for_screen(pilot, OverviewScreen)
+
+
+@pytest.mark.parametrize("keys", ["F", "i", "J", "enter", "enter enter"])
+async def test_the_arrow_back_clicked_twice_at_once_does_not_quit(orders: Orders, keys: str) -> None:
+    async with orders.dashboard() as pilot:
+        await press(pilot, *keys.split())
+        screen = pilot.app.screen
+        title = screen.query(TextLine).first()
+        for mouse in (events.MouseDown, events.MouseUp) * 2:
+            event = mouse(**_get_mouse_message_arguments(title, (1, 0), button=1))
+            event.set_sender(pilot.app)
+            pilot.app.post_message(event)
+        await until(pilot, lambda: pilot.app.screen is not screen, "it goes back")
+        await settled(pilot)
+        assert pilot.app.return_code is None
+        await press(pilot, "question_mark")
+        await says(pilot, "Help")
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ class ChangeMessagesScreen(DashboardScreen):
         """Open the filter."""
         self.filter_line.open(self._wanted.text)
 
-    async def action_clear(self) -> None:
+    def action_clear(self) -> None:
         """Clear the first of these: typed text, range, marks, filter; if there is none, go back."""
         if self.filter_line.is_open:
             self._close_filter()
@@ -294,7 +294,7 @@ class ChangeMessagesScreen(DashboardScreen):
         elif not self._wanted.is_empty:
             self._filter_by(parse_filter(""))
         else:
-            self.leave_later()
+            self.go_back()
 
     def action_mark(self) -> None:
         """Mark or unmark the message under the cursor and go to the next; or end a range."""

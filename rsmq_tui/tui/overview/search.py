@@ -252,7 +252,7 @@ class SearchScreen(DashboardScreen):
         elif self._order != BY_QUEUE:
             self._sort(BY_QUEUE)
         else:
-            self.app.pop_screen()
+            self.go_back()
 
     def action_sort_next(self) -> None:
         """Sort by the next column; after the last one, by queue again."""

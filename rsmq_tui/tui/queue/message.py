@@ -163,10 +163,10 @@ class MessageScreen(ActingScreen):
         if not self.body_view.find_next(step):
             self._finder.open()
 
-    async def action_clear(self) -> None:
+    def action_clear(self) -> None:
         """End the search; if there is none, go back."""
         if not self._finder.close():
-            await self.app.run_action("app.leave")
+            self.go_back()
 
     def action_save_body(self) -> None:
         """Save the body as it is shown, stored or decoded, to a file."""

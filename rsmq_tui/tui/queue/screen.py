@@ -291,7 +291,7 @@ class QueueScreen(ActingScreen):
         elif not messages.typed.is_empty:
             messages.apply(parse_filter(""))
         else:
-            self.app.pop_screen()
+            self.go_back()
 
     def action_mark(self) -> None:
         """Mark or unmark the message under the cursor and go to the next; or end a range."""

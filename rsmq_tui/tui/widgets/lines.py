@@ -339,10 +339,11 @@ class TextLine(Painted):
             self.styles.height = height if height > 1 else None
         self.repaint()
 
-    def on_click(self, event: events.Click) -> None:
-        """Go back if the arrow at the start was clicked."""
-        if event.y == 0 and event.x < len(BACK) and self._pieces and self._pieces[0][0].startswith(BACK):
-            self.app.call_later(self.app.run_action, "leave")
+    async def on_click(self, event: events.Click) -> None:
+        """Go back if the arrow at the start was clicked, but only once: a second click must not quit."""
+        is_arrow = event.y == 0 and event.x < len(BACK) and self._pieces and self._pieces[0][0].startswith(BACK)
+        if is_arrow and self.screen.is_active:
+            await self.app.run_action("leave")
 
     def paint(self) -> list[Strip]:
         """Paint the line, or the lines."""
