@@ -12,6 +12,7 @@ from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX
 from rsmq_tui.triage.actions import action_named
 from rsmq_tui.triage.scope import Everything, Marked, Matching, Scope, Shown
+from rsmq_tui.tui.queue import outside
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.controls import copy_text
@@ -234,8 +235,6 @@ class ActingScreen(DashboardScreen):
     @work(group="edit", exclusive=True)
     async def action_edit_outside(self) -> None:
         """Edit a copy of the chosen message in the user's editor, and ask to send it."""
-        from rsmq_tui.tui.queue.outside import edit  # noqa: PLC0415 - not before the first paint
-
         if self.chosen_id is None:
             self.notify("there is no message to copy here", severity="warning", markup=False)
             return
@@ -245,7 +244,7 @@ class ActingScreen(DashboardScreen):
         id = self.chosen_id
         body = await self.editable_body(id)
         if body is not None and self.is_active and self._may_send(body):
-            await edit(self, self.queue, body, f"a copy of the message {id}", self.decoded_from)
+            await outside.edit(self, self.queue, body, f"a copy of the message {id}", self.decoded_from)
 
     async def editable_body(self, id: str) -> bytes | None:
         """Return the body that the user's editor gets; if there is none, show why and return None."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from types import ModuleType
 from typing import ClassVar
 
 from textual import events
@@ -17,9 +16,11 @@ from rsmq_tui.monitor.poller import ReadsAgain, ReadsLong
 from rsmq_tui.monitor.text import clock, duration, plural, printable, size
 from rsmq_tui.protocol.rsmq.pages import BODY_BYTES_MAX, START_OF_BYTES
 from rsmq_tui.triage.scope import Marked, Scope
+from rsmq_tui.tui.changes.command_line import NoCommandError, save_command
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Key, Where, bindings_of
+from rsmq_tui.tui.queue import outside
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
@@ -170,27 +171,27 @@ class MessageScreen(ActingScreen):
 
     def action_save_body(self) -> None:
         """Save the body as it is shown, stored or decoded, to a file."""
-        self._with_body(lambda outside, body: outside.save(self, self.message_id, body, self._about_body))
+        if self._has_body():
+            outside.save(self, self.message_id, self.body_view.content, self._about_body)
 
     def action_open_in_pager(self) -> None:
         """Show the body in the user's pager."""
-        view = self.body_view.view
-        self._with_body(lambda outside, body: self._go_out(outside.open_in_pager(self, body, view)))
+        if self._has_body():
+            self._go_out(outside.open_in_pager(self, self.body_view.content, self.body_view.view))
 
     def action_open_copy(self) -> None:
         """Show a copy of the body in the user's editor."""
-        self._with_body(lambda outside, body: self._go_out(outside.open_copy(self, body)))
+        if self._has_body():
+            self._go_out(outside.open_copy(self, self.body_view.content))
 
     def _go_out(self, work: Coroutine[None, None, None]) -> None:
         _: Worker[None] = self.run_worker(work, group="outside", exclusive=True)
 
-    def _with_body(self, act: Callable[[ModuleType, bytes], None]) -> None:
-        from rsmq_tui.tui.queue import outside  # noqa: PLC0415 - not before the first paint
-
+    def _has_body(self) -> bool:
+        """Return whether there is a body; if there is none, say so."""
         if self._body is None:
             self.notify(f"there is no body: {self._why_no_body()}", severity="warning", markup=False)
-        else:
-            act(outside, self.body_view.content)
+        return self._body is not None
 
     @property
     def _about_body(self) -> str:
@@ -355,8 +356,6 @@ class MessageScreen(ActingScreen):
         """The command that saves a body that is read only on request; empty if there is none."""
         if not self._can_read_long or not self.server.can_export:
             return ""
-        from rsmq_tui.tui.changes.command_line import NoCommandError, save_command  # noqa: PLC0415 - most bodies are read
-
         triage = self.server.triage
         try:
             command = save_command(
