@@ -11,13 +11,20 @@ from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.drain import net_drain_of
 from rsmq_tui.monitor.tracking.forecast import Ages
 from rsmq_tui.monitor.tracking.series import ListSample, ListSeries, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import BROKEN, DRAIN_SPAN_MS, MEASURED_MS, NewTracker, ReferenceBuckets, Tracker
+from rsmq_tui.monitor.tracking.tracker import (
+    BROKEN,
+    DRAIN_SPAN_MS,
+    FOREVER_MS,
+    MEASURED_MS,
+    NewTracker,
+    ReferenceBuckets,
+    Tracker,
+)
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import Row
 from rsmq_tui.protocol.kinds import LIST
 
-_FOREVER = 1 << 62
 # If nothing was taken for this long, a constant backlog is not called steady.
 _STEADY_MS = 60_000
 _ELSEWHERE = (
@@ -135,7 +142,7 @@ class ListTracker(Tracker):
         ready, hidden, leased, head, lease = row
         if isinstance(ready, bytes) or isinstance(hidden, bytes) or isinstance(leased, bytes):
             self.sample = None
-            self.stale_from_ms = _FOREVER
+            self.stale_from_ms = FOREVER_MS
             self.state = self._broken_state(_broken(ready, hidden, leased), ready, hidden)
             return self.state
         sample = ListSample(at_ms, ready + (hidden or 0), ready, 0, 0)
@@ -290,7 +297,7 @@ class ListTracker(Tracker):
         if net_s != 0 or trend_s != 0 or self._measures_growth(sample, grows=False):
             return 0
         limits = self._thresholds
-        due = [_FOREVER, *self._troubles.ends_ms(limits.clear_ms)]
+        due = [FOREVER_MS, *self._troubles.ends_ms(limits.clear_ms)]
         if self._growth_known_ms:
             due += [self._growth_known_ms, self._watched_from_ms + MEASURED_MS]
         if sample.ready:

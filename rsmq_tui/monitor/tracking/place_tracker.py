@@ -471,7 +471,7 @@ class PlaceTracker:
             if tracker is not None and tracker.look is not None and tracker.sample is not None:
                 before = tracker.look.found
                 tracker.look.store_counts(looked, poison, highest_rc, tracker.sample.depth, self._poll.at_ms)
-                self._spread(tracker, before)
+                self._follow_look(tracker, before)
 
     def store_flights(self, names: Sequence[str], flights: Iterable[Sequence[Flight]]) -> None:
         """Store how long the messages of these queues that a look read waited and are being worked on."""
@@ -493,10 +493,10 @@ class PlaceTracker:
             if tracker is not None and tracker.look is not None:
                 before = tracker.look.found
                 tracker.look.store_page(found, tracker.row, self._poll.at_ms)
-                self._spread(tracker, before)
+                self._follow_look(tracker, before)
 
-    def _spread(self, tracker: Tracker, before: Looked) -> None:
-        """Make the next poll compute a new state if a sample has changed, or found trouble again."""
+    def _follow_look(self, tracker: Tracker, before: Looked) -> None:
+        """Make the next poll compute a new state if what a look has found differs, or is trouble again."""
         found = tracker.look.found if tracker.look is not None else before
         is_same = found[:-1] == before[:-1] and (found.looked_all_ms is None) == (before.looked_all_ms is None)
         if not is_same or (found != before and (found.poison or found.missing)):

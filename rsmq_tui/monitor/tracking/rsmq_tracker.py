@@ -8,13 +8,12 @@ from rsmq_tui.monitor.model import Drain, QueueState, Verdict
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.monitor.tracking.drain import clearly_shrinks, drain_of
 from rsmq_tui.monitor.tracking.series import STILL, Rates, Sample, or_none, or_unknown
-from rsmq_tui.monitor.tracking.tracker import BROKEN, MEASURED_MS, RATE_SPAN_MS, ReferenceBuckets, Tracker
+from rsmq_tui.monitor.tracking.tracker import BROKEN, FOREVER_MS, MEASURED_MS, RATE_SPAN_MS, ReferenceBuckets, Tracker
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import OK, Judgement, Thresholds
 from rsmq_tui.protocol import TIME_FROM, Row
 from rsmq_tui.protocol.kinds import RSMQ
 
-_FOREVER = 1 << 62
 _DIGITS_MAX = 15
 # The number of elements in the row of a queue that holds messages; one more if the first message has no body.
 _WHOLE_ROW = 5
@@ -82,7 +81,7 @@ class RsmqTracker(Tracker):
         read = self._read
         if isinstance(read, str):
             self.sample = self._first = None
-            self.stale_from_ms = _FOREVER
+            self.stale_from_ms = FOREVER_MS
             self.state = self._broken_state(read, row[1])
             return self.state
         depth, hidden, totalsent, totalrecv, sent_ms, due_ms, problems = read
@@ -171,7 +170,7 @@ class RsmqTracker(Tracker):
         """Return until when the rates of a queue that does not change stay the same."""
         if is_still and not measures_growth:
             self._earlier = self._grown = self._fallen = self._batched = None
-            return _FOREVER
+            return FOREVER_MS
         if measured_ms < RATE_SPAN_MS:
             # Those over a shorter span change with each poll.
             return 0

@@ -19,6 +19,8 @@ from rsmq_tui.protocol import Row
 # Rates span about ten seconds, the drain estimate a minute.
 RATE_SPAN_MS = 10_000
 DRAIN_SPAN_MS = 60_000
+# After every time of a server: a state that only a new row changes is stale from then on.
+FOREVER_MS = 1 << 62
 
 # The buckets for rates, for the drain, and for growth.
 ReferenceBuckets = tuple[ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None]
