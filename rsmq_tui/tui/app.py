@@ -234,8 +234,8 @@ class RsmqApp(App[None]):
         self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, theme or kept))
         # Set if the file of the current theme was edited.
         self._theme_version: tuple[int, int] | None = None
-        for known in self._themes.themes.values():
-            self.register_theme(known)
+        for each in self._themes.themes.values():
+            self.register_theme(each)
         self._begin_in(theme or (kept if kept in self._themes.files else DEFAULT_THEME))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:

@@ -122,7 +122,7 @@ class JournalScreen(DashboardScreen):
         self.parts = (self._title, self._filter, self.table, self._details)
         self._changes: Sequence[Change] = ()
         self._problem: str | None = None
-        self._read_at: object = ()
+        self._version_read: object = ()
         self._outlook: _Outlook | None = None
         self._is_settling = False
 
@@ -158,8 +158,8 @@ class JournalScreen(DashboardScreen):
 
     def _look(self) -> None:
         servers = self._servers
-        if servers and (version := servers[0].triage.journal_version) != self._read_at:
-            self._read_at = version
+        if servers and (version := servers[0].triage.journal_version) != self._version_read:
+            self._version_read = version
             self._read(servers[0])
         elif any(change.state is State.RUNNING for change in self._changes) and not self._is_settling:
             self._settle()

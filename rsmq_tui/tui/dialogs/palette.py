@@ -274,8 +274,8 @@ class PaletteScreen(Dialog[PaletteEntry]):
         if self._queues is None:
             self._queues = _of_queues(dashboard)
         # Before anything is typed, only queues that were used are listed, not thousands of them.
-        known = frozenset(used)
-        queues = self._queues if typed.strip() else [queue for queue in self._queues if queue.id in known]
+        ids = frozenset(used)
+        queues = self._queues if typed.strip() else [queue for queue in self._queues if queue.id in ids]
         rows = found([*self._commands, *queues], typed, used)
         self._table.show(rows, [command.id for command in rows], None)
         self._table.action_top()

@@ -50,7 +50,7 @@ _TITLES: dict[Where, str] = {
 }
 
 
-def _words() -> Iterator[tuple[Piece, str]]:
+def _column_meanings() -> Iterator[tuple[Piece, str]]:
     """Yield the titles of columns with their meaning."""
     for meaning, columns in groupby(QUEUE_COLUMNS, attrgetter("meaning")):
         if meaning:
@@ -95,7 +95,7 @@ class HelpScreen(Dialog[None]):
             lines += self._part(_TITLES[where], [((key.shown, "strong"), key.help) for key in keys])
         verdicts = (((verdict_words(each), f"verdict-{each}"), MEANINGS[each]) for each in Verdict)
         lines += self._part("Verdicts, worst first", list(verdicts))
-        lines += self._part("Words", list(_words()))
+        lines += self._part("Words", list(_column_meanings()))
         pages = [((topic, "strong"), sentence) for topic, sentence in topics().items()]
         lines += self._part(f"Pages, which {keymap_of(self.app).face('palette')} opens", pages)
         self._view.show(lines[1:], stay=True)
@@ -276,9 +276,9 @@ class SavedFiltersScreen(_ListDialog[None]):
 def _keep_filter(preferences: Preferences, kind: str, name: str, text: str | None) -> None:
     """Save a filter under a name; None deletes it."""
 
-    def changed(known: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-        others = {other: each for other, each in known.get(kind, {}).items() if other != name}
-        return {**known, kind: others if text is None else {**others, name: text}}
+    def changed(saved: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+        others = {other: each for other, each in saved.get(kind, {}).items() if other != name}
+        return {**saved, kind: others if text is None else {**others, name: text}}
 
     preferences.edit(FILTERS, changed)
 

@@ -386,8 +386,8 @@ class OverviewScreen(DashboardScreen):
         entry = [part.server, part.ns, name]
         is_favourite = (row.place, name) in self._favourites
 
-        def changed(known: list[list[str]]) -> list[list[str]]:
-            others = [each for each in known if each != entry]
+        def changed(favourites: list[list[str]]) -> list[list[str]]:
+            others = [each for each in favourites if each != entry]
             return others if is_favourite else [*others, entry]
 
         self._preferences.edit(FAVOURITES, changed)
@@ -471,8 +471,8 @@ class OverviewScreen(DashboardScreen):
     @property
     def usable(self) -> Usable:
         """The available keys; keys for one kind of queue depend on the row under the cursor."""
-        row, known = self.table.cursor_row, super().usable
-        return known if row is None else replace(known, kinds=frozenset({row.kind}))
+        row, usable = self.table.cursor_row, super().usable
+        return usable if row is None else replace(usable, kinds=frozenset({row.kind}))
 
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line; a group is not changed."""

@@ -364,8 +364,8 @@ class SearchScreen(DashboardScreen):
     @property
     def usable(self) -> Usable:
         """The available keys; those for one kind of queue depend on the row under the cursor."""
-        line, known = self.table.cursor_row, super().usable
-        return known if line is None else replace(known, kinds=frozenset({line.found.server.kind.name}))
+        line, usable = self.table.cursor_row, super().usable
+        return usable if line is None else replace(usable, kinds=frozenset({line.found.server.kind.name}))
 
     def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages there were changed, and the results may be outdated.

@@ -111,8 +111,8 @@ def tab_pieces(
         [*tab_line(short, place_of_tab), *marks],
         [*tab_alone(full, place_of_tab), *marks, *where],
     )
-    fitting = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(fitting, [*tab_alone(full, place_of_tab), *marks])
+    short_enough = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
+    return next(short_enough, [*tab_alone(full, place_of_tab), *marks])
 
 
 ROWS_MAX = 1_000

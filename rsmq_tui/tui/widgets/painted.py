@@ -111,10 +111,9 @@ class Painted(Widget):
 
     def lines_of(self, text: Text) -> list[Strip]:
         """Turn styled text, a chart for instance, into lines."""
-        base = self.token("")
+        base, console = self.token(""), self.app.console
         return [
             Strip([Segment(segment.text, base + (segment.style or Style.null())) for segment in line.render(console)])
-            for console in (self.app.console,)
             for line in text.split("\n", allow_blank=True)
         ]
 
