@@ -98,13 +98,40 @@ def form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None
             return Form("Create a queue", wanted, _create)
         case "set":
             state = next((state for state in queues if state.name == queue), None)
-            return Form(f"Attributes of {shown}", _attributes(*_now(state)), lambda got: _set(queue, state, got))
+            return Form(f"Attributes of {shown}", _attributes(*_values_of(state)), lambda got: _set(queue, state, got))
         case "import":
             file = Field("file", "file", hint="path of an export (one JSON object per line)")
             return Form(
                 f"Import into {shown}", (file,), lambda got: actions.Import(queue=queue, path=_path(got, "file"))
             )
     return None
+
+
+def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[actions.Action] | None:
+    """Return the form of the action of that name on a list queue, or None if it has no fields."""
+    shown = printable(queue, _NAME_MAX)
+    match name:
+        case "send":
+            first = Field("first", "at the front (next to be taken)", kind="switch")
+            fields = (*_content("item", body), first)
+            return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
+        case "extend":
+            seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
+            return Form(f"Extend leases of {shown}", (seconds,), lambda got: _hide(actions.ExtendLease, queue, got))
+        case "pop":
+            count = Field("count", "how many", "1")
+            return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got), is_dangerous=True)
+        case "trim":
+            trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
+            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got), is_dangerous=True)
+        case "purge":
+            processing = Field("processing", "also items in processing", kind="switch")
+            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got), is_dangerous=True)
+        case "move" | "copy":
+            form = form_of(name, queue, snapshot, body)
+            # Without the field "create": a list is created by its first item, and an RSMQ queue needs attributes.
+            return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
+    return form_of(name, queue, snapshot, body)
 
 
 def export_form(queue: str) -> Form[Path]:
@@ -141,7 +168,8 @@ def _attributes(vt: str, delay: str, maxsize: str) -> tuple[Field, ...]:
     )
 
 
-def _now(state: QueueState | None) -> tuple[str, str, str]:
+def _values_of(state: QueueState | None) -> tuple[str, str, str]:
+    """Return the attributes of a queue as the fields of its form have them."""
     if state is None:
         return "", "", ""
     return _plain(state.vt_s), _plain(state.delay_s), _plain(state.maxsize)
@@ -193,7 +221,7 @@ def _create(got: Answers) -> actions.CreateQueue:
 
 def _set(queue: str, state: QueueState | None, got: Answers) -> actions.SetAttributes:
     # Unchanged values are not written: another client may have changed them meanwhile.
-    now = dict(zip(("vt", "delay", "maxsize"), _now(state), strict=True))
+    now = dict(zip(("vt", "delay", "maxsize"), _values_of(state), strict=True))
     changed = {
         name: (_number if name == "maxsize" else _seconds)(got, name)
         for name in now
@@ -202,6 +230,22 @@ def _set(queue: str, state: QueueState | None, got: Answers) -> actions.SetAttri
     if not changed:
         raise ValueError("nothing was changed")
     return actions.SetAttributes(queue=queue, **changed)
+
+
+def _push(queue: str, got: Answers) -> actions.Push:
+    return actions.Push(queue=queue, bodies=(_sent_body(got),), first=got.get("first") == ON)
+
+
+def _trim(queue: str, got: Answers) -> actions.Trim:
+    return actions.Trim(queue=queue, keep=_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
+
+
+def _purge(queue: str, got: Answers) -> actions.PurgeList:
+    return actions.PurgeList(queue=queue, processing=got.get("processing") == ON)
+
+
+def _pop(queue: str, got: Answers) -> actions.Pop:
+    return actions.Pop(queue=queue, count=_number(got, "count", least=1))
 
 
 def _read(path: Path) -> bytes:
@@ -234,18 +278,15 @@ def _seconds(got: Answers, id: str) -> int:
     return seconds
 
 
-def _number(got: Answers, id: str) -> int:
+def _number(got: Answers, id: str, *, least: int | None = None) -> int:
+    """Return a whole number, of at least ``least`` if given; raises ValueError."""
+    words = f"{_LABELS.get(id, id)} must be a whole number"
     try:
-        return int(_text(got, id))
+        number = int(_text(got, id))
     except ValueError:
-        raise ValueError(f"{_LABELS.get(id, id)} must be a whole number") from None
-
-
-def _whole_number(got: Answers, id: str, *, least: int) -> int:
-    """Return a whole number of at least ``least``; raises ValueError."""
-    number = _number(got, id)
-    if number < least:
-        raise ValueError(f"{_LABELS.get(id, id)} must be a whole number, {least} or more")
+        raise ValueError(words) from None
+    if least is not None and number < least:
+        raise ValueError(f"{words}, {least} or more")
     return number
 
 
@@ -454,49 +495,6 @@ def _answer(entry: Widget) -> str | bytes:
         case Input(value=value):
             return value
     raise TypeError(f"no answer in {entry}")
-
-
-def list_form_of(name: str, queue: str, snapshot: Snapshot | None, body: bytes | None) -> Form[actions.Action] | None:
-    """Return the form of the action of that name on a list queue, or None if it has no fields."""
-    shown = printable(queue, _NAME_MAX)
-    match name:
-        case "send":
-            first = Field("first", "at the front (next to be taken)", kind="switch")
-            fields = (*_content("item", body), first)
-            return Form(f"Push an item to {shown}", fields, lambda got: _push(queue, got))
-        case "extend":
-            seconds = Field("seconds", "how long (30, 10m)", HIDE_SECONDS[0], choices=HIDE_SECONDS)
-            return Form(f"Extend leases of {shown}", (seconds,), lambda got: _hide(actions.ExtendLease, queue, got))
-        case "pop":
-            count = Field("count", "how many", "1")
-            return Form(f"Pop items from {shown}", (count,), lambda got: _pop(queue, got), is_dangerous=True)
-        case "trim":
-            trimmed = (Field("keep", "keep", hint="how many items"), Field("oldest", "keep the oldest", kind="switch"))
-            return Form(f"Trim {shown}", trimmed, lambda got: _trim(queue, got), is_dangerous=True)
-        case "purge":
-            processing = Field("processing", "also items in processing", kind="switch")
-            return Form(f"Purge {shown}", (processing,), lambda got: _purge(queue, got), is_dangerous=True)
-        case "move" | "copy":
-            form = form_of(name, queue, snapshot, body)
-            # Without the field "create": a list is created by its first item, and an RSMQ queue needs attributes.
-            return form and replace(form, fields=(replace(form.fields[0], hint="a key, or rsmq:queue"),))
-    return form_of(name, queue, snapshot, body)
-
-
-def _push(queue: str, got: Answers) -> actions.Send:
-    return actions.Push(queue=queue, bodies=(_sent_body(got),), first=got.get("first") == ON)
-
-
-def _trim(queue: str, got: Answers) -> actions.Trim:
-    return actions.Trim(queue=queue, keep=_whole_number(got, "keep", least=0), keep_oldest=got.get("oldest") == ON)
-
-
-def _purge(queue: str, got: Answers) -> actions.Purge:
-    return actions.PurgeList(queue=queue, processing=got.get("processing") == ON)
-
-
-def _pop(queue: str, got: Answers) -> actions.Pop:
-    return actions.Pop(queue=queue, count=_whole_number(got, "count", least=1))
 
 
 class BodyArea(TextArea):
