@@ -10,7 +10,8 @@ from textual.widgets import Input, Static
 from rsmq_tui.protocol.kinds import RSMQ
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import BodyArea, FormScreen
-from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen
+from rsmq_tui.tui.queue.groups import GroupScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.hostile.payloads import ESCAPES, MARKUP, UNREADABLE
 from tests.hostile.watching import Dashboard, press, text_of, until, until_changed

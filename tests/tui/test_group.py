@@ -9,7 +9,8 @@ from textual.widgets import Input
 from rsmq_tui.monitor import MessageGroups, parse_filter
 from rsmq_tui.monitor.filters.json_paths import fields_in, read_path
 from rsmq_tui.protocol import RawMessage
-from rsmq_tui.tui.queue.screen import GroupScreen, QueueScreen, term_of
+from rsmq_tui.tui.queue.groups import GroupScreen, term_of
+from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play_orders, press, settled, until
 from tests.tui.reading import app_of, lines_of, names_in, notes_of, table_of, text_of

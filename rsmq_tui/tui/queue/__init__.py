@@ -2,6 +2,7 @@
 
 clients       the dialog with the clients that work on a queue
 columns       the columns of tables of messages
+groups        the dialog that counts messages in groups
 life          the life of one message, from poll to poll
 marks         marked messages, and the actions on them
 message       one message: its fields, and its body as JSON, text or hex; and the pane that shows it
@@ -10,6 +11,6 @@ outside       a body in a file, a pager or an editor
 pager         which page is shown, which is requested, and the next ones
 pane          the charts of one queue, and the pane of the overview that shows them
 positions     positions in a queue, as users type them: a number, a share, a time, an id
-screen        one queue: verdict, recent history and messages; counts of messages in groups
+screen        one queue: verdict, recent history and messages
 search        searches and their orders, and the tabs that show them
 """
