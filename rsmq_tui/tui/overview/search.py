@@ -346,11 +346,6 @@ class SearchScreen(DashboardScreen):
         if line is not None and line.row is not None:
             copy_text(self.app, line.row.id, "the id")
 
-    @property
-    def undo_scope(self) -> tuple[WatchedServer, str | None] | None:
-        """None: an undo reverts the last change of several queues."""
-        return None
-
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line."""
         return self.dashboard.changes.undo_several_words if key.action == "undo" else super().hint_of(key)
