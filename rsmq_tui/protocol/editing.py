@@ -18,6 +18,7 @@ from rsmq_tui.protocol.connections.topology import has_moved
 from rsmq_tui.protocol.errors import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.replies import decode_text
+from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.protocol.rsmq.operations import Operation, raise_refusal
 
 _WITNESS_S = 7 * 86_400
@@ -42,8 +43,18 @@ class Batch(Protocol):
         ...
 
     @property
+    def target(self) -> str | None:
+        """The queue to which its messages go, if that is another one."""
+        ...
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """Its edits of messages; empty for a batch of fields."""
+        ...
+
+    @property
     def size(self) -> int:
-        """How many edits it has."""
+        """How many edits it has, of messages or fields."""
         ...
 
     @property
@@ -64,6 +75,10 @@ class Batch(Protocol):
     @property
     def read(self) -> Callable[[Any], str]:
         """Decodes the outcome of its call; raises ``InvalidResponse`` for the reply to another."""
+        ...
+
+    def as_done(self, outcome: str) -> Sequence[Edit]:
+        """Return ``edits`` with what the server found if it differs; raises ValueError for a malformed outcome."""
         ...
 
     def inverse(self, outcome: str) -> "Batch | None":

@@ -405,7 +405,7 @@ class ChangeRunner:
             self._is_refused = True
             self._record_not_carried_out([entry])
             if isinstance(error, RsmqError) and error.code == "queueNotFound":
-                raise TriageError(no_queue(getattr(entry.batch, "target", None) or entry.batch.queue)) from error
+                raise TriageError(no_queue(entry.batch.target or entry.batch.queue)) from error
             raise
         except SERVER_ERRORS:
             unknown = entry.batch.size if entry.counted else 0
@@ -449,8 +449,7 @@ class ChangeRunner:
 def _changed(batch: Batch, outcome: str) -> Iterator[bytes]:
     """Yield the ids of those messages of a batch that have changed since they were seen."""
     if batch.has_ids and Outcome.CHANGED in outcome:
-        edits: Iterable[Edit] = getattr(batch, "edits", ())
-        places = zip(edits, letters_of(outcome), strict=True)
+        places = zip(batch.edits, letters_of(outcome), strict=True)
         yield from (before.id for (before, _), letter in places if letter == Outcome.CHANGED and before is not None)
 
 

@@ -87,6 +87,7 @@ class ToyBatch:
 
     in_order: ClassVar[bool] = False
     has_ids: ClassVar[bool] = True
+    target: ClassVar[None] = None
     kind: str
     queue: str
     edits: tuple[Edit, ...]
@@ -106,6 +107,9 @@ class ToyBatch:
     @property
     def messages(self) -> list[RawMessage]:
         return [message for edit in self.edits if (message := edit.before or edit.after) is not None]
+
+    def as_done(self, outcome: str) -> tuple[Edit, ...]:
+        return self.edits
 
     def inverse(self, outcome: str) -> "ToyBatch | None":
         letters = zip(self.edits, letters_of(outcome), strict=True)

@@ -280,12 +280,18 @@ class FieldBatch:
     in_order: ClassVar[bool] = False
     has_ids: ClassVar[bool] = False
     takes_away: ClassVar[bool] = False
+    target: ClassVar[None] = None
+    edits: ClassVar[tuple[Edit, ...]] = ()
     queue: str
     fields: tuple[FieldEdit, ...]
     listed_before: bool
     listed_after: bool
     empty: bool = False
     held: bool = False
+
+    def as_done(self, outcome: str) -> tuple[Edit, ...]:
+        """Return nothing: it has no messages."""
+        return self.edits
 
     def inverse(self, outcome: str) -> "FieldBatch | None":
         """Return the batch that undoes it, or None if it was not done."""
@@ -344,9 +350,15 @@ class LooseBatch:
     in_order: ClassVar[bool] = False
     has_ids: ClassVar[bool] = False
     takes_away: ClassVar[bool] = False
+    target: ClassVar[None] = None
+    edits: ClassVar[tuple[Edit, ...]] = ()
     kind: LooseKind
     queue: str
     fields: tuple[FieldEdit, ...]
+
+    def as_done(self, outcome: str) -> tuple[Edit, ...]:
+        """Return nothing: it has no messages."""
+        return self.edits
 
     def inverse(self, outcome: str) -> "LooseBatch | None":
         """Return the batch that undoes the edits which ``outcome`` says were done; None if there are none."""

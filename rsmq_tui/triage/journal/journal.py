@@ -245,15 +245,14 @@ class Journal:
         The journal keeps the bodies of messages that a batch put back in the batch that it undoes: they are taken from
         there, if that is still in the journal.
         """
-        as_done = getattr(entry.batch, "as_done", None)
-        edits: Sequence[Edit] = getattr(entry.batch, "edits", ()) if as_done is None else as_done(entry.outcome or "")
+        edits = entry.batch.as_done(entry.outcome or "")
         if change.undoes is None or entry.undoes is None or not any(before is None for before, _ in edits[:1]):
             return edits
         bodies: dict[bytes, bytes | None] = {}
         # Without it, the messages are shown without their bodies.
         with suppress(JournalError):
             undone = self.entry(change.undoes, entry.undoes)
-            bodies = {before.id: before.body for before, _ in getattr(undone.batch, "edits", ()) if before is not None}
+            bodies = {before.id: before.body for before, _ in undone.batch.edits if before is not None}
         return [
             Edit(None, after._replace(body=bodies.get(after.id))) if after is not None else Edit(before, after)
             for before, after in edits

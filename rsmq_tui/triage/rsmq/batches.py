@@ -125,7 +125,7 @@ class RsmqUndo(BatchUndo):
 
         A message that had come back, and that a consumer has taken by then, must not come back again.
         """
-        return list(getattr(undo.batch, "edits", ())) if undo.unsure else super().undid(undo)
+        return list(undo.batch.edits) if undo.unsure else super().undid(undo)
 
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
         """Read the bodies of messages where the change has left them."""

@@ -78,14 +78,13 @@ class BatchUndo(ABC):
         if not undoing or not entry.outcome:
             return entry.outcome or ""
         inverse = entry.batch.inverse(entry.outcome)
-        edits = getattr(inverse, "edits", None)
-        if edits is None:
+        if inverse is None or not inverse.edits:
             # Fields are undone as a whole.
             return ""
         back: Counter[_EditKey] = Counter()
         for change, number in undoing:
             back.update(map(_key, self.undid(self.journal.entry(change, number))))
-        keys = iter([_key(edit) for edit in edits])
+        keys = iter([_key(edit) for edit in inverse.edits])
 
         def was_undone(_: int) -> bool:
             key = next(keys)
@@ -98,7 +97,7 @@ class BatchUndo(ABC):
         """Return the places of edits that were undone, and that redos have made again; ``left`` is ``not_undone``."""
         letters = zip(letters_of(entry.outcome or ""), letters_of(left), strict=True)
         undone = [place for place, (before, now) in enumerate(letters) if before != now]
-        edits, back = getattr(entry.batch, "edits", ()), self._in_effect(self.already.get(entry.number, ()))
+        edits, back = entry.batch.edits, self._in_effect(self.already.get(entry.number, ()))
         again = set()
         for place in undone:
             key = _key(edits[place])[::-1]
@@ -129,7 +128,7 @@ class BatchUndo(ABC):
 
     def undid(self, undo: Entry) -> list[Edit]:
         """Return those edits of a batch of an earlier undo that count as undone."""
-        edits = zip(getattr(undo.batch, "edits", ()), letters_of(undo.outcome or ""), strict=True)
+        edits = zip(undo.batch.edits, letters_of(undo.outcome or ""), strict=True)
         return [edit for edit, letter in edits if letter == Outcome.DONE]
 
     async def bodies(self, editor: EditExecutor, entry: Entry, outcome: str) -> list[bytes | None] | None:
@@ -421,10 +420,9 @@ async def bodies_of_undo(
     found: list[bytes] = []
     async with aclosing(prepare_undo(editor, journal, change, unsettled=unsettled, part=part)) as steps:
         async for step in steps:
-            edits: Sequence[Edit] | None = getattr(step.batch, "edits", None)
-            if edits is None:
+            if step.batch is None or not step.batch.edits:
                 continue
-            shown = edits[:BODIES_SHOWN]
+            shown = step.batch.edits[:BODIES_SHOWN]
             bodies = starts_of(message.body for edit in shown for message in edit if message is not None)
             found += bodies
             # Those of other batches are on the server only, or of other messages than those that are removed.
