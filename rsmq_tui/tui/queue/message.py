@@ -55,10 +55,10 @@ class MessageScreen(ActingScreen):
         self._facts = TextLine(id="facts")
         self._hints = KeyHints("message", "lines", "app")
         self._message: MessageView | None = None
-        self._error: str | None = None
+        # Why the last read failed.
+        self._problem: str | None = None
         self._is_taken = False
         self._taken_by: int | None = None
-        self._problem: str | None = None
         self._reading: Worker[None] | None = None
         self._is_reading_long = False
         self._read_for_ms: int | None = None
@@ -98,7 +98,7 @@ class MessageScreen(ActingScreen):
         """Show the message's current state, and the keys that are available for it."""
         if self._ns not in (None, snapshot.ns):
             # A queue of the same name in another namespace is another queue.
-            self._message, self._is_taken = None, False
+            self._message, self._problem, self._is_taken = None, None, False
             self._fetch()
         elif snapshot.at_ms != self._read_for_ms and not snapshot.paused:
             self._follow()
@@ -111,7 +111,7 @@ class MessageScreen(ActingScreen):
 
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""
-        if self._message is None and self._error is None:
+        if self._message is None and self._problem is None:
             # Not read yet.
             return super().leads_somewhere(action)
         name = action.partition("(")[0]
@@ -312,15 +312,13 @@ class MessageScreen(ActingScreen):
         self._reading = self.run_worker(partial(self._read, ask), group="message", exclusive=True)
 
     async def _read(self, ask: Callable[[], Awaitable[MessageView]]) -> None:
-        before, was_taken = self._message, self._is_taken
+        was_taken = self._is_taken
         try:
             self._message = found = await ask()
         except PeekError as error:
             self._problem = str(error)
-            if before is None:
-                self._error = self._problem
         else:
-            self._error = self._problem = None
+            self._problem = None
             # A list item may have another position by now.
             self.message_id = found.id
             # The id of an RSMQ message is never reused.
@@ -337,10 +335,8 @@ class MessageScreen(ActingScreen):
 
     def _why_no_body(self) -> str:
         message = self._message
-        if self._error is not None:
-            return printable(self._error, 100)
         if message is None:
-            return "reading …"
+            return "reading …" if self._problem is None else printable(self._problem, 100)
         if self._is_reading_long:
             return "it is still being read"
         if self._row is None:
