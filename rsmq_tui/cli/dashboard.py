@@ -128,7 +128,7 @@ def _servers(profiles: Sequence[Profile], folder: Path | None, memory: Path | No
             ns=place.ns,
             lists=() if place.kind.has_namespaces else place.profile.lists,
             colour=place.profile.colour,
-            triage=partial(_service, place, folder),
+            make_triage=partial(_service, place, folder),
             read_only=place.profile.read_only,
         )
         for name, place in named_places(profiles)

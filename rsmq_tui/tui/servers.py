@@ -17,9 +17,8 @@ class WatchedServer:
     ``place`` identifies it while the program runs, and is empty if there is only one; ``name`` is that of the profile,
     shown at the top in its ``colour`` (``#rrggbb``); ``address`` is without user and password, and is shown until the
     first poll. ``ns`` is the initial namespace, which also determines the ``kind`` of its queues; ``lists`` are the
-    patterns of its lists. ``triage`` changes its queues; it may be a factory, which is called when first needed, after
-    the first numbers are on the screen. Without ``triage``, or if it or the server is ``read_only``, nothing can be
-    changed.
+    patterns of its lists. ``make_triage`` makes the service that changes its queues when that is first needed, after
+    the first numbers are on the screen. Without it, or if the server is ``read_only``, nothing can be changed.
     """
 
     def __init__(
@@ -32,7 +31,7 @@ class WatchedServer:
         ns: str = "",
         lists: Sequence[str] = (),
         colour: str | None = None,
-        triage: "ChangeService | Callable[[], ChangeService] | None" = None,
+        make_triage: "Callable[[], ChangeService] | None" = None,
         read_only: bool = False,
     ) -> None:
         self.source = source
@@ -42,8 +41,8 @@ class WatchedServer:
         self.lists = lists
         self.colour = colour
         self.kind = kind_of(ns)
-        self.read_only = read_only or bool(getattr(triage, "read_only", False))
-        self._opening = triage
+        self.read_only = read_only
+        self._make_triage = make_triage
         self._triage: ChangeService | None = None
         self._first_ns = ns
         self._ns: str | None = None
@@ -63,12 +62,12 @@ class WatchedServer:
     @property
     def can_export(self) -> bool:
         """Whether messages can be exported."""
-        return self._opening is not None
+        return self._make_triage is not None
 
     @property
     def can_change(self) -> bool:
         """Whether queues may be changed."""
-        return self._opening is not None and not self.read_only
+        return self._make_triage is not None and not self.read_only
 
     def awaited_ns(self, shown_ns: str) -> str | None:
         """Return the namespace that it was switched to, while another one is still shown; otherwise None."""
@@ -78,9 +77,9 @@ class WatchedServer:
     def triage(self) -> "ChangeService":
         """The service that changes its queues, created on first use."""
         if self._triage is None:
-            if self._opening is None:
+            if self._make_triage is None:
                 raise RuntimeError("changes are not available")
-            self._triage = self._opening() if callable(self._opening) else self._opening
+            self._triage = self._make_triage()
             if self._ns is not None:
                 self._triage.watch(self._ns)
         return self._triage
@@ -101,8 +100,6 @@ class WatchedServer:
         """Close the connections and the journal."""
         if self._triage is not None:
             await self._triage.aclose()
-        elif self._opening is not None and not callable(self._opening):
-            await self._opening.aclose()
         await self.source.aclose()
 
 

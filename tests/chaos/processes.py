@@ -624,7 +624,7 @@ async def _dashboard_on(url: str, folder: Path) -> AsyncIterator[Dashboard]:
         [
             WatchedServer(
                 RsmqPoller(RsmqReader(url, "rsmq", timeout_s=5.0), interval_s=0.1),
-                triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
+                make_triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
             )
         ],
         encoding="utf-8",

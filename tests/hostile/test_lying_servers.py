@@ -63,7 +63,7 @@ async def _beside(good: str, bad: Mapping[str, str]) -> AsyncIterator[Dashboard]
                 place=place,
                 name=place,
                 ns="rsmq",
-                triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
+                make_triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
             )
             for place, url in {"good": good, **bad}.items()
         ]

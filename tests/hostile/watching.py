@@ -45,7 +45,7 @@ async def dashboard(
             [
                 WatchedServer(
                     RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), interval_s=interval_s),
-                    triage=partial(ChangeService, RsmqBackend(url, ns), folder),
+                    make_triage=partial(ChangeService, RsmqBackend(url, ns), folder),
                 )
             ]
         )

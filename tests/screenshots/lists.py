@@ -36,4 +36,4 @@ def list_server(clock: FakeClock, beside: str, triage: Any) -> WatchedServer:
     )  # fmt: skip
     snapshot = poll_of(source, (state._replace(place=PLACE) for state in states), NOW_MS)
     source.play(replace(snapshot, server=ScriptedSource(clock, place=beside).last.server, ns=LISTS_NS, place=PLACE))
-    return WatchedServer(source, place=PLACE, ns=LISTS_NS, triage=triage)
+    return WatchedServer(source, place=PLACE, ns=LISTS_NS, make_triage=lambda: triage)

@@ -331,7 +331,7 @@ def _one_server(clock: FakeClock) -> WatchedServer:
     source.bodies[source.messages["invoices"][-1].id] = _envelope()
     source.audit_steps = (AuditProgress(None, 8, 59_321, 120, len(_FINDINGS), _FINDINGS),)
     source.play(play_history(source))
-    return WatchedServer(source, triage=_triage())
+    return WatchedServer(source, make_triage=_triage)
 
 
 def _tour_server(clock: FakeClock) -> WatchedServer:
@@ -353,7 +353,7 @@ def _tour_server(clock: FakeClock) -> WatchedServer:
     source.due_counts = (("now", 18), ("< 10 s", 0), ("< 1 min", 6), ("< 10 min", 0))
     source.play(snapshot)
     triage: Any = _KeptTriage(count=1)
-    return WatchedServer(source, triage=triage)
+    return WatchedServer(source, make_triage=lambda: triage)
 
 
 class _KeptTriage(ScriptedTriage):
@@ -380,7 +380,7 @@ def _watched(server: Server, clock: FakeClock, *, is_named: bool = True) -> Watc
     else:
         source.play(snapshot)
     name, colour = (server.name, server.colour) if is_named else ("", None)
-    return WatchedServer(source, place=server.name, name=name, colour=colour, triage=_triage())
+    return WatchedServer(source, place=server.name, name=name, colour=colour, make_triage=_triage)
 
 
 def _replay(clock: FakeClock, folder: Path) -> ReplaySession:

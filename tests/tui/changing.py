@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ async def changing(
     interval_s: float = 0.1,
 ) -> AsyncIterator[Pilot[None]]:
     """Open the dashboard; the first poll is on the screen."""
-    triage = ChangeService(RsmqBackend(url, "rsmq"), folder, read_only=read_only)
-    app = RsmqApp([WatchedServer(RsmqPoller(RsmqReader(url), interval_s=interval_s), triage=triage)])
+    make_triage = partial(ChangeService, RsmqBackend(url, "rsmq"), folder, read_only=read_only)
+    poller = RsmqPoller(RsmqReader(url), interval_s=interval_s)
+    app = RsmqApp([WatchedServer(poller, make_triage=make_triage, read_only=read_only)])
     async with app.run_test(size=size, notifications=notifications) as pilot:
         dashboard = app.dashboard
         await until(

@@ -66,7 +66,13 @@ async def opened(
 ) -> AsyncIterator[Pilot[None]]:
     """Run the app on a source, and on what makes its changes; with ``queues`` until it shows a first poll of these."""
     app = RsmqApp(
-        [WatchedServer(source, triage=triage, read_only=read_only)],
+        [
+            WatchedServer(
+                source,
+                make_triage=None if triage is None else lambda: triage,
+                read_only=read_only or (triage is not None and triage.read_only),
+            )
+        ],
         clock=source.clock,
         ascii_only=ascii_only,
         encoding=encoding,

@@ -10,11 +10,13 @@ from textual.widgets import Button
 
 from rsmq_tui.monitor import MessageView
 from rsmq_tui.triage.actions import Delete
+from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes import controller
 from rsmq_tui.tui.changes.controller import Aim
 from rsmq_tui.tui.dialogs.screens import HelpScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import ChangeLine
 from tests.tui.changing import ask_change, asked, confirm, made, say_yes
 from tests.tui.driving import opened, play, play_orders, press, press_for_screen, says, settled, until, wait_for_screen
@@ -220,12 +222,12 @@ async def test_nothing_is_recovered_before_the_server_is_there_or_where_nothing_
 async def test_triage_is_made_when_it_is_needed_and_not_before(source: ScriptedSource, triage: ScriptedTriage) -> None:
     opened_for: list[str] = []
 
-    def opening() -> ScriptedTriage:
+    def opening() -> Any:
         opened_for.append("it")
         return triage
 
-    async with opened(source, triage=opening) as pilot:
-        app = app_of(pilot)
+    app = RsmqApp([WatchedServer(source, make_triage=opening)], clock=source.clock)
+    async with app.run_test() as pilot:
         await pilot.pause()
         app.dashboard.servers[0].switch("mail")
         assert opened_for == []

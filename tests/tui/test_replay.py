@@ -587,7 +587,7 @@ async def test_the_banner_stands_out_in_each_theme(tape: Tape, theme: str) -> No
 
 async def test_over_a_live_dashboard_it_opens_at_a_moment_and_leads_back(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
-    app = RsmqApp([WatchedServer(source, triage=triage)], clock=source.clock)
+    app = RsmqApp([WatchedServer(source, make_triage=lambda: triage)], clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36)) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5), "live-2": row_of(depth=6)})
@@ -659,7 +659,7 @@ async def test_whatever_else_is_wrong_with_a_history_is_a_sentence_too(
 
 async def test_a_change_that_runs_is_not_covered_by_a_replay(tape: Tape, source: ScriptedSource) -> None:
     triage: Any = ScriptedTriage()
-    app = RsmqApp([WatchedServer(source, triage=triage)], clock=source.clock)
+    app = RsmqApp([WatchedServer(source, make_triage=lambda: triage)], clock=source.clock)
     dashboard = app.dashboard
     async with app.run_test(size=(132, 36), notifications=True) as pilot:
         await play_rows(pilot, {"live-1": row_of(depth=5)})

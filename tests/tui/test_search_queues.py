@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,9 @@ async def on_server(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
         WatchedServer(
             RsmqPoller(RsmqReader(url), interval_s=0.05, place="rsmq"),
             place="rsmq",
-            triage=ChangeService(RsmqBackend(url, "rsmq"), folder),
+            make_triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
         ),
-        WatchedServer(lists, place="lists", ns=LIST.ns, triage=list_changes(url, ListNames(), folder)),
+        WatchedServer(lists, place="lists", ns=LIST.ns, make_triage=partial(list_changes, url, ListNames(), folder)),
     ]
     async with RsmqApp(servers).run_test(size=(150, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(table_of(pilot).rows) == 6, "the queues are shown")

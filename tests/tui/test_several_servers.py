@@ -3,7 +3,9 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -39,7 +41,9 @@ class _Servers:
     def __init__(self) -> None:
         clock = FakeClock()
         self.sources = {place: ScriptedSource(clock) for place in ("prod", "test", "look")}
-        self.triages = {place: ScriptedTriage(count=3, server=f"redis://{place}:6379/0") for place in self.sources}
+        self.triages: dict[str, Any] = {
+            place: ScriptedTriage(count=3, server=f"redis://{place}:6379/0") for place in self.sources
+        }
         colours = {"prod": RED, "test": GREEN}
         self.watched = [
             WatchedServer(
@@ -47,7 +51,7 @@ class _Servers:
                 place=place,
                 name=place,
                 colour=colours.get(place),
-                triage=self.triages[place],  # type: ignore[arg-type] # it does what the app asks for
+                make_triage=partial(self.triages.__getitem__, place),
                 read_only=place == "look",
             )
             for place, source in self.sources.items()
@@ -315,10 +319,10 @@ async def test_another_namespace_is_told_in_the_table() -> None:
 async def test_two_namespaces_of_one_server_find_out_once_what_was_interrupted() -> None:
     clock = FakeClock()
     sources = [ScriptedSource(clock, place=place) for place in ("prod jobs", "prod mail")]
-    triages = [ScriptedTriage(), ScriptedTriage()]
+    triages: list[Any] = [ScriptedTriage(), ScriptedTriage()]
     servers = [
-        WatchedServer(source, place=source.last.place, name="prod", triage=triage)  # type: ignore[arg-type] # it does what is asked
-        for source, triage in zip(sources, triages, strict=True)
+        WatchedServer(source, place=source.last.place, name="prod", make_triage=partial(triages.__getitem__, number))
+        for number, source in enumerate(sources)
     ]
     async with RsmqApp(servers, clock=clock).run_test(size=(140, 36)) as pilot:
         for source in sources:
@@ -350,7 +354,7 @@ async def test_two_real_servers_and_one_that_is_not_there(tmp_path: Path) -> Non
                 RsmqPoller(RsmqReader(url), place=place, interval_s=0.2),
                 place=place,
                 name=place,
-                triage=ChangeService(RsmqBackend(url, "rsmq"), tmp_path, profile=place),
+                make_triage=partial(ChangeService, RsmqBackend(url, "rsmq"), tmp_path, profile=place),
             )
             for place, url in urls.items()
         ]

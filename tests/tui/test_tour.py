@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ async def _touring(url: str, folder: Path) -> AsyncIterator[Pilot[None]]:
     app = RsmqApp(
         [
             WatchedServer(
-                RsmqPoller(RsmqReader(url), interval_s=0.1), triage=ChangeService(RsmqBackend(url, "rsmq"), folder)
+                RsmqPoller(RsmqReader(url), interval_s=0.1),
+                make_triage=partial(ChangeService, RsmqBackend(url, "rsmq"), folder),
             )
         ],
         controls=None,

@@ -1,5 +1,6 @@
 """A toy kind of queue in the dashboard, beside RSMQ's, with one entry in the table of kinds and nothing else."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,10 @@ async def test_it_is_shown_read_and_changed(
     monkeypatch.setitem(KINDS, TOY.name, TOY)
     Rsmq(client).create_queue("orders")
     client.zadd(QUEUE, {"ball": 1, "kite": 2})
-    service = ChangeService(ToyBackend(redis_url), tmp_path)
+    make_triage = partial(ChangeService, ToyBackend(redis_url), tmp_path)
     rsmq, toys = RsmqPoller(RsmqReader(redis_url), place="rsmq"), ToyPoller(redis_url, [QUEUE], place="toys")
-    app = RsmqApp([WatchedServer(rsmq, place="rsmq"), WatchedServer(toys, place="toys", ns=TOY.ns, triage=service)])
+    watched_toys = WatchedServer(toys, place="toys", ns=TOY.ns, make_triage=make_triage)
+    app = RsmqApp([WatchedServer(rsmq, place="rsmq"), watched_toys])
 
     async with app.run_test(size=(170, 40), notifications=True) as pilot:
         await until(pilot, lambda: len(names_in(pilot)) == 2, "both queues are shown")
