@@ -26,9 +26,9 @@ class KnownError(Exception):
     """The file of known troubles cannot be read or written; its text is for people."""
 
 
-def local_minute(at_ms: int) -> str:
-    """Return date and time of the system's time zone."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
+def local_minute(at_ms: int, *, zone: bool = False) -> str:
+    """Return date and time of the system's time zone, optionally with the zone."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M{' %Z' if zone else ''}}"
 
 
 class Known(NamedTuple):
@@ -58,10 +58,10 @@ class Known(NamedTuple):
 
     @property
     def until(self) -> str:
-        """Until when, for people: in local time, as it is entered."""
+        """Until when, for people: in local time, with the zone, because the log of events may be read in another."""
         if self.until_ms is None:
             return UNTIL_OK
-        return f"until {local_minute(self.until_ms)}"
+        return f"until {local_minute(self.until_ms, zone=True)}"
 
     def event(self, at_ms: int, why: str | None = None) -> Event:
         """Return the event of its beginning, or with ``why`` of its end; ``at_ms`` is the server's time."""

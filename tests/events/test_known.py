@@ -1,6 +1,7 @@
 """Known troubles: how they are kept, and how they end, by a clock that the test holds."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
@@ -70,22 +71,33 @@ def test_until_it_is_ok(text: str) -> None:
     assert read_until(text, NOON_MS) is None
 
 
-def test_until_a_time_in_the_day_or_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    import time
-
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    try:
-        # 01:00 on the day on which 02:00 becomes 03:00.
-        now_ms = 1_932_591_600_000
-        assert time.strftime("%H:%M", time.localtime(now_ms / 1000)) == "00:00"
-        for text, hours in (("01:00", 1), ("06:00", 5), ("until 06:00", 5), ("0:00", 23)):
-            assert read_until(text, now_ms) == now_ms + hours * 3_600_000, text
-            assert read_until(text, now_ms, ZoneInfo("Europe/Berlin")) == now_ms + hours * 3_600_000, text
-        assert read_until("00:30", now_ms, UTC) == now_ms + 5_400_000
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_until_a_time_in_the_day_or_in_the_next() -> None:
+    # 01:00 on the day on which 02:00 becomes 03:00.
+    now_ms = 1_932_591_600_000
+    assert time.strftime("%H:%M", time.localtime(now_ms / 1000)) == "00:00"
+    for text, hours in (("01:00", 1), ("06:00", 5), ("until 06:00", 5), ("0:00", 23)):
+        assert read_until(text, now_ms) == now_ms + hours * 3_600_000, text
+        assert read_until(text, now_ms, ZoneInfo("Europe/Berlin")) == now_ms + hours * 3_600_000, text
+    assert read_until("00:30", now_ms, UTC) == now_ms + 5_400_000
+
+
+@pytest.mark.usefixtures("berlin")
+def test_an_event_names_the_zone_of_its_end() -> None:
+    end_ms = round(datetime(2031, 5, 17, 6, tzinfo=ZoneInfo("Europe/Berlin")).timestamp() * 1000)
+    assert (
+        known(until_ms=end_ms).event(NOON_MS).text
+        == "its trouble is acknowledged until 2031-05-17 06:00 CEST: deploying"
+    )
 
 
 @pytest.mark.parametrize(

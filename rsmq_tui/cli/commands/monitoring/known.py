@@ -149,8 +149,9 @@ def _list(options: Options) -> int:
         if wants_json(options):
             print_json({**known._asdict(), "queue": queue})
             continue
-        until = known.until.removeprefix("until ") if known.is_active else "ended"
-        table.print(local_minute(known.since_ms), until, known.server, queue, known.note)
+        until = UNTIL_OK.removeprefix("until ") if known.until_ms is None else local_minute(known.until_ms)
+        end = until if known.is_active else "ended"
+        table.print(local_minute(known.since_ms), end, known.server, queue, known.note)
     if not any(known.is_active for known in shown) and not wants_json(options):
         say("no trouble is acknowledged now; rsmq-tui known add acknowledges that of a queue")
     return 0
