@@ -125,6 +125,14 @@ async def test_facts(source: ScriptedSource, values: dict[str, object], words: s
         assert lines_of(pilot.app.screen.query_one("#title", TextLine))[0].strip() == "◀ orders hocx8qopw" + "0" * 23
 
 
+async def test_facts_that_are_longer_than_a_line_are_shown_in_full(source: ScriptedSource) -> None:
+    async with opened(source, size=(80, 24)) as pilot:
+        await _open(pilot, source, b"x", rc=24, fr_ms=START_MS + 1_000)
+        await settled(pilot)
+        shown = " ".join(text_of(app_of(pilot)).split())
+        assert "received 24 times, first 2026-11-18 11:06:41.000 · 1 B" in shown
+
+
 async def test_the_state_is_told_as_of_now(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _open(pilot, source, b"x")

@@ -480,7 +480,7 @@ class LifeScreen(DashboardScreen):
         now_ms = self.now_ms
         problem: list[Piece] = [(f" {printable(self._problem, 100)} ·", "alarm")] if self._problem else []
         if view.row is not None:
-            self._facts.show([*problem, *row_pieces(view.row, round(now_ms))])
+            self._facts.show([*problem, *row_pieces(view.row, round(now_ms))], 2, keep=True)
         else:
             self._facts.show([*problem, (" not in the queue", "alarm")])
         life = self.life.at(now_ms)

@@ -106,7 +106,7 @@ class MessageScreen(ActingScreen):
         self._title.show([(f" ◀ {printable(self.queue, 60)} ", "muted"), (printable(self.message_id, 60), "strong")])
         # Ages count to when the message was read; in a replay, to the moment that is shown.
         message = self._message if self._shown_in is None else None
-        self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms))
+        self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms), 2, keep=True)
         self._hints.repaint()
 
     def leads_somewhere(self, action: str) -> bool:
