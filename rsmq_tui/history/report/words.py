@@ -432,10 +432,12 @@ def poisoned(report: Report) -> str:
     """Return how many messages were received too often; empty if none were."""
     if not report.poison:
         return ""
-    there = sum(poison.is_there is True for poison in report.poison)
+    # A message that was moved is in the inventories of several queues.
+    messages = {(one.ref.server, one.id) for one in report.poison}
+    there = len({(one.ref.server, one.id) for one in report.poison if one.is_there})
     still = f"; {count(there)} of them were still there at the last inventory" if there else ""
-    who = f"{plural(len(report.poison), 'message')} of {plural(len({one.ref for one in report.poison}), 'queue')}"
-    return f"{who} {'was' if len(report.poison) == 1 else 'were'} received too often{still}."
+    who = f"{plural(len(messages), 'message')} of {plural(len({one.ref for one in report.poison}), 'queue')}"
+    return f"{who} {'was' if len(messages) == 1 else 'were'} received too often{still}."
 
 
 def uses(report: Report) -> list[str]:

@@ -12,7 +12,7 @@ from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.tables import overviews
-from rsmq_tui.history.report.words import END, NAME, figures, fullest, worst
+from rsmq_tui.history.report.words import END, NAME, figures, fullest, poisoned, worst
 from tests.history.analysis.made import Made, bucket, episode, named
 from tests.history.analysis.queues import EMAILS, END_MS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 
@@ -190,6 +190,14 @@ def test_without_inventories_it_is_unknown_which_messages_were_received_too_ofte
     made.publish("run-2")
     assert told() == "No message was received too often in this time range, according to the recorded inventories."
     assert told(EMAILS) == unknown
+
+
+def test_a_moved_poison_message_is_one(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    for ref in (ORDERS, EMAILS):
+        made.add("poison", {**named(ref), "id": "m1", "rc": 7, "first_seen_ms": START_MS, "last_seen_ms": START_MS})
+    report = of(made, {ORDERS: {}, EMAILS: {}}, 1)
+    assert poisoned(report) == "1 message of 2 queues was received too often."
 
 
 def test_trouble_from_before_the_range_that_goes_on_has_no_end(tmp_path: Path) -> None:
