@@ -87,6 +87,7 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
         # The time is one of the zone that the screen shows.
         show_in_zone(ZoneInfo("Asia/Tokyo"))
         await pilot.press("N", "tab", "home", "ctrl+k", *"21:30")
+        await until(pilot, lambda: re.search(r"until \(JST\) +21:30", text_of(app)), "the zone is beside the time")
         await pilot.press("ctrl+y")
         await until(pilot, lambda: app.clipboard, "the command is copied")
         until_ms = read_until("21:30", round(time.time() * 1000), ZoneInfo("Asia/Tokyo"))
@@ -96,7 +97,7 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
         ((words, _),) = known_pieces(known)
         assert words.endswith(" 21:30 JST")
         await pilot.press("home", "ctrl+k")
-        await until(pilot, lambda: "06:00 or 2031-05-19 09:00 (JST), 2h" in text_of(app), "the hint names it")
+        await until(pilot, lambda: "06:00, 2031-05-19 09:00, 2h" in text_of(app), "the hint has examples")
         await until(pilot, lambda: "Acknowledge trouble of orders" in text_of(app), "the form is open")
         await pilot.press("end", *"6x", "enter")
         await until(pilot, lambda: "is not a time such as 06:00" in text_of(app), "it is told")

@@ -124,9 +124,9 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
         Field("note", "note", "" if before is None else printable(before.note), hint="why alerts are not needed"),
         Field(
             "until",
-            "until",
+            f"until ({zone_words(part.at_ms)})",
             UNTIL_OK,
-            hint=f"06:00 or 2031-05-19 09:00 ({zone_words(part.at_ms)}), 2h",
+            hint="06:00, 2031-05-19 09:00, 2h",
             choices=(UNTIL_OK, "1h", "8h", "06:00"),
         ),
         *([Field("end", "end the acknowledgement", kind="switch")] if is_known else []),
