@@ -8,6 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from itertools import compress, islice
+from operator import not_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +17,11 @@ from rsmq_tui.files import locked, read_json, reason_of, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.monitor.filters.search import search
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
-from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, size
+from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, printable_name, size
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.reasons import reason, waited
@@ -109,6 +112,8 @@ class Limits:
 
 # If the stored time is further ahead than this, the server's clock was set back, and the file does not count.
 _OVERLAP_MAX_MS = 60_000
+# Of the queues that a note names.
+_NAMED_MAX, _NAME_MAX = 5, 40
 # The end of the calendar.
 _LAST_MS = 253_402_300_799_999
 
@@ -259,6 +264,16 @@ class Checked:
     def add(self, status: Status, kind: str, queue: str | None, text: str, *numbers: int) -> None:
         """Add a problem; the numbers are its value and its limit."""
         self.problems.append(Problem(status, kind, queue, printable(text, SENTENCE_MAX), *numbers))
+
+    def leave_out(self, expected: Expected) -> None:
+        """Drop the problems of queues whose trouble is expected; a note says which queues that are."""
+        is_left_out = [problem.queue is not None and expected.holds(problem.queue) for problem in self.problems]
+        names = dict.fromkeys(problem.queue for problem in compress(self.problems, is_left_out))
+        if names:
+            self.problems = list(compress(self.problems, map(not_, is_left_out)))
+            shown = [printable_name(name or "", _NAME_MAX) for name in islice(names, _NAMED_MAX)]
+            more = [f"{count(len(names) - len(shown))} more"] if len(names) > len(shown) else []
+            self.notes.append(f"expected, as `ignore` names them: problems of {', '.join(shown + more)}")
 
     def add_failure(self, failure: Failure) -> None:
         """Add a problem: the server cannot be read."""

@@ -242,6 +242,30 @@ def test_several_servers_are_checked_at_once_and_the_worst_counts(
     ]
 
 
+def test_expected_trouble_is_no_problem_unless_it_is_asked_for(
+    anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nignore = ["*-dlq"]\n')
+    checked = "--profile", "here", "--config", str(config), "check", "--max-depth", "1:7"
+
+    done = anywhere(*checked)
+
+    assert (done.status, done.err) == (1, "")
+    assert (
+        first_line(done.text)[0] == "RSMQ WARNING - 1 warning, 2 ok in 3 queues: orders: 6 messages stored, more than 1"
+    )
+    assert done.text.splitlines()[1:] == [
+        "WARNING: orders: 6 messages stored, more than 1",
+        "expected, as `ignore` names them: problems of orders-dlq",
+    ]
+    (line,) = anywhere(*checked, "--json").lines
+    assert [problem["queue"] for problem in line["servers"][0]["problems"]] == ["orders"]
+    assert len(line["servers"][0]["queues"]) == 3
+    done = anywhere(*checked, "--queue", "*-dlq")
+    assert first_line(done.text)[0] == "RSMQ WARNING - 1 warning in 1 queue: orders-dlq: 2 messages stored, more than 1"
+
+
 def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nthresholds = {{ poison_rc = 1 }}\n')

@@ -36,7 +36,8 @@ A limit N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration 
 
 --stalled compares with earlier checks, which are kept in the user's state folder. The first check only starts the
 clock, except for queues that were never received from: there, the age of the first message is used. A list is stalled
-while its next item stays the same. An empty list does not exist in Redis: name the lists to check (--lists orders
+while its next item stays the same. Queues that `ignore` in the configuration names have no problems, unless --queue
+names them too. An empty list does not exist in Redis: name the lists to check (--lists orders
 --lists mail), because a pattern finds only lists that have items."""
 _ALWAYS = (
     (
@@ -172,6 +173,9 @@ async def _check(options: Options) -> int:
         checks = [next(left) for _ in of_profile]
         if not of_profile[-1].kind.has_namespaces:
             reconcile(checks)
+    if not limits.queues:
+        for place, checked in zip(places, found, strict=True):
+            checked.leave_out(place.profile.expected)
     status = worst(checked.status for checked in found)
     if options.json:
         print_json(_as_json(status, places, found))
