@@ -148,7 +148,7 @@ class RsmqApp(App[None]):
     - ``replay``: a replay to show.
     - ``choices``: the file in which the user's choices are kept.
     - ``zone``: the user's time zone; None is that of the system.
-    - ``expected``: by profile, the troubles that are expected and so are no incidents of a replay.
+    - ``expected``: by profile, the troubles that are expected, so that they come last and are no incidents.
     - ``link``: what to show first.
     - ``clock``: the monotonic clock, in seconds, by which sources measure how old their snapshots are.
     - ``ascii_only``: draw signs and lines with ASCII characters, and names and bodies in ``encoding``, the terminal's;

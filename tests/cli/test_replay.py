@@ -8,7 +8,7 @@ import pytest
 from rsmq_tui.tui.replay.session import ReplaySession
 from tests.cli.conftest import Command
 from tests.history.made import ClockedWriter
-from tests.history.replayed import NOON_MS, Tape, said
+from tests.history.replayed import NOON_MS, PLACE, Tape, said
 from tests.hostile.terminal import Terminal
 
 MINUTE_MS = 60_000
@@ -194,3 +194,13 @@ def test_in_a_terminal(tmp_path: Path, history: Path) -> None:
         terminal.type("q")
         assert terminal.wait_for_end() == 0
         assert terminal.is_as_before
+
+
+def test_expected_trouble_is_shown_as_such(tmp_path: Path, history: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.{PLACE.profile}]\nignore = ["orders"]\n')
+    arguments = "replay", str(history), "--paused", "--from", "12:40", "--config", str(config)
+    with Terminal(*arguments, settings=tmp_path) as terminal:
+        terminal.wait_for("‖ stalled", "expected: `ignore` in the configuration names this queue")
+        terminal.type("q")
+        assert terminal.wait_for_end() == 0

@@ -85,6 +85,7 @@ def command(options: Options) -> int:
     app = RsmqApp(
         replaying.servers,
         replay=replaying,
+        expected=expected_of(options),
         ascii_only=options.ascii,
         theme=options.theme,
         zone=zone_for(options, zones_of(options).values()),
