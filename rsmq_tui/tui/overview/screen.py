@@ -1,7 +1,7 @@
 """The overview: all queues, what is wrong now, and the trend of each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Literal
@@ -10,7 +10,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.reactive import reactive
 from textual.strip import Strip
 
 from rsmq_tui.local_clock import now_ms
@@ -81,28 +80,29 @@ def _group_words(row: QueueState) -> str:
 
 
 class NowPanel(Painted):
-    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are ``silenced``."""
+    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are silenced."""
 
     DEFAULT_CSS = """
     NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
     """
-    snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
 
-    def __init__(self, silenced: Callable[[], Silenced]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._silenced = silenced
+        self._snapshot: Snapshot | None = None
+        self._silenced = Silenced()
+
+    def show(self, snapshot: Snapshot, silenced: Silenced) -> None:
+        """Show the sums of a snapshot."""
+        self._snapshot, self._silenced = snapshot, silenced
+        self.repaint()
 
     def on_mount(self) -> None:
         """Set the title."""
         self.border_title = "Now, and the last 10 min"
 
-    def watch_snapshot(self) -> None:
-        """Repaint for a new snapshot."""
-        self.repaint()
-
     def paint(self) -> list[Strip]:
         """Paint one fact a line."""
-        snapshot = self.snapshot
+        snapshot = self._snapshot
         if snapshot is None or snapshot.connection.fresh_at_s is None:
             return []
         totals = snapshot.totals
@@ -133,7 +133,7 @@ class NowPanel(Painted):
         return [*pieces, (f" max {compact(highest)}", "muted")]
 
     def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
-        silenced = self._silenced().verdicts(snapshot.queues)
+        silenced = self._silenced.verdicts(snapshot.queues)
         counts = Counter(snapshot.totals.verdicts) - silenced
         pieces = [
             (f"{SIGNS[verdict]} {counts[verdict]}  ", f"verdict-{verdict}") for verdict in Verdict if counts[verdict]
@@ -176,7 +176,7 @@ class OverviewScreen(DashboardScreen):
         )
         self._sort: str | None = None
         self._reverse = False
-        self._now = NowPanel(self._silenced)
+        self._now = NowPanel()
         self._grouping = Grouping()
         self._unfolded: set[str] = set()
         self._is_on_group = False
@@ -194,7 +194,7 @@ class OverviewScreen(DashboardScreen):
         yield StatusLine().data_bind(OverviewScreen.snapshot)
         with Horizontal(id="charts"):
             yield self.chart
-            yield self._now.data_bind(OverviewScreen.snapshot)
+            yield self._now
         yield self.sparks
         yield self._maintenance
         yield self._filter
@@ -222,6 +222,7 @@ class OverviewScreen(DashboardScreen):
         self._tell_sums(snapshot)
         self._tell_maintenance()
         silenced = self._silenced()
+        self._now.show(snapshot, silenced)
         self._favourites = self._favourites_of(snapshot)
         before, self._last = self._last, snapshot
         rows, keys = self._arranged(snapshot, before, silenced)
