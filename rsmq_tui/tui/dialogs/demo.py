@@ -96,7 +96,7 @@ class ControlsScreen(Dialog[None]):
         super().__init__()
         self._controls = controls
         self._queue = queue if queue in controls.queues else next(iter(controls.queues), "")
-        self.table = RowTable(_COLUMNS, frozenset[str](), on_open=self._press)
+        self.table = RowTable(_COLUMNS, frozenset[str](), on_open=self._switch)
 
     def compose(self) -> ComposeResult:
         """The list, the effect of the control under the cursor, and what was done."""
@@ -116,7 +116,7 @@ class ControlsScreen(Dialog[None]):
             if event.character == control.key:
                 event.stop()
                 self.table.place_cursor(self.table.rows.index(control))
-                self._press(control)
+                self._switch(control)
                 return
 
     def action_turn(self, step: int) -> None:
@@ -139,9 +139,6 @@ class ControlsScreen(Dialog[None]):
         self.table.show(controls, [control.name for control in controls], is_on)
         self.query_one(".dialog").styles.height = 1 + len(controls) + _OTHER_LINES
         self._explain()
-
-    def _press(self, control: Control) -> None:
-        self._switch(control)
 
     @work(group="controls")
     async def _switch(self, control: Control) -> None:

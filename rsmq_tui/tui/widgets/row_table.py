@@ -87,7 +87,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         context: C,
         *,
         id: str | None = None,
-        on_open: Callable[[R], None] | None = None,
+        on_open: Callable[[R], object] | None = None,
         follows_at_once: bool = False,
     ) -> None:
         super().__init__(id=id)
