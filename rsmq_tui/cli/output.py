@@ -14,9 +14,10 @@ from rsmq_tui.monitor.text import UNKNOWN, cells, date_clock, duration, fitted, 
 from rsmq_tui.protocol.kinds import kind_named
 
 if TYPE_CHECKING:
-    from rsmq_tui.monitor import QueueState, Thresholds
+    from rsmq_tui.monitor import QueueState
     from rsmq_tui.monitor.messages.peek import MessageRow
     from rsmq_tui.monitor.tracking.forecast import Limit
+    from rsmq_tui.profiles import Profile
 
 _PROGRESS_AFTER_S = 1.0
 _PROGRESS_EVERY_S = 0.1
@@ -228,8 +229,8 @@ def fields_json(**fields: Any) -> None:
     print_json(fields)
 
 
-def queue_as_json(queue: "QueueState", at_ms: int, thresholds: "Thresholds") -> dict[str, Any]:
-    """Return one queue of the documented JSON value; some kinds add keys of their own at the end."""
+def queue_as_json(queue: "QueueState", at_ms: int, profile: "Profile") -> dict[str, Any]:
+    """Return one queue of a profile as the documented JSON value; some kinds add keys of their own at the end."""
     from rsmq_tui.monitor import reason  # noqa: PLC0415 - most commands print no queue
 
     kind = kind_named(queue.kind)
@@ -254,7 +255,8 @@ def queue_as_json(queue: "QueueState", at_ms: int, thresholds: "Thresholds") -> 
         "limit": None if queue.limit is None else queue.limit.name,
         **limit_as_json("limit", queue.limit, at_ms),
         "verdict": queue.verdict.value,
-        "reason": reason(queue, at_ms, thresholds),
+        "reason": reason(queue, at_ms, profile.thresholds),
+        "expected": profile.expected.holds(queue.name),
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **more,
         **({} if kind.counts_arrivals else {"net_s": queue.net_s}),

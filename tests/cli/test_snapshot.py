@@ -18,7 +18,7 @@ KEYS = [
     *("name", "kind", "depth", "ready", "hidden", "oldest_ready_age_ms", "vt_s", "delay_s", "maxsize", "totalsent"),
     *("totalrecv", "created_ms", "modified_ms", "oldest_ready_waiting_ms"),
     *("wait_p50_ms", "wait_p95_ms", "work_p50_ms", "work_p95_ms"),
-    *("limit", "limit_soonest_ms", "limit_latest_ms", "verdict", "reason", "problems"),
+    *("limit", "limit_soonest_ms", "limit_latest_ms", "verdict", "reason", "expected", "problems"),
 ]
 
 
@@ -72,6 +72,7 @@ def test_schema_keys_and_values(redis_url: str, client: redis.Redis) -> None:
         "limit_latest_ms": None,
         "verdict": "ok",
         "reason": "nothing is wrong",
+        "expected": False,
         "problems": [],
     }
     assert empty["oldest_ready_age_ms"] is None

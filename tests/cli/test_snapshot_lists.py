@@ -42,9 +42,19 @@ def test_lists_stand_behind_the_queues_of_rsmq(redis_url: str, client: redis.Red
         "ready": 3,
         "hidden": 1,
         "verdict": "leaking",
+        "expected": False,
         "problems": [],
         "expired": 1,
     }
+
+
+def test_it_says_which_queues_a_profile_ignores(redis_url: str, client: redis.Redis, tmp_path: Path) -> None:
+    Rsmq(client).create_queue("orders")
+    client.lpush("queue:dead", "one")
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nlists = ["queue:*"]\nignore = ["*dead"]\n')
+    found = _snapshot("--profile", "here", "--config", str(config))
+    assert {queue["name"]: queue["expected"] for queue in found["queues"]} == {"orders": False, "queue:dead": True}
 
 
 def test_a_server_without_rsmq_is_no_failure(redis_url: str, client: redis.Redis) -> None:

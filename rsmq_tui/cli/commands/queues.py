@@ -123,7 +123,7 @@ async def _list(options: Options) -> int:
     if wants_json(options):
         for snapshot in snapshots:
             for queue in snapshot.queues:
-                print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms, profile.thresholds)})
+                print_json({"ns": snapshot.ns, **queue_as_json(queue, snapshot.at_ms, profile)})
     else:
         _print(snapshots)
     sys.stdout.flush()

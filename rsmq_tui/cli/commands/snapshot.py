@@ -13,7 +13,7 @@ from rsmq_tui.cli.output import limit_as_json, queue_as_json, say
 from rsmq_tui.cli.parsing import POLL_STATUSES, Command, Options
 from rsmq_tui.cli.places import poll_all, say_notes
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.monitor import Snapshot, Thresholds
+from rsmq_tui.monitor import Snapshot
 from rsmq_tui.profiles import Profile
 
 _SCHEMA = 1
@@ -43,14 +43,14 @@ async def _print_poll(profile: Profile) -> int:
             if not (lists and part is snapshot and failure.kind in _OF_RSMQ_ALONE):
                 return EXIT_USAGE
     status = say_notes([snapshot, *lists])
-    print(json.dumps(as_json(profile.thresholds, snapshot, *lists), indent=2))
+    print(json.dumps(as_json(profile, snapshot, *lists), indent=2))
     return status
 
 
-def as_json(thresholds: Thresholds, snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
+def as_json(profile: Profile, snapshot: Snapshot, *lists: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the documented JSON value; null means unknown, ages and dates are in ms.
 
-    The queues of ``lists`` follow its own. All parts are of one server; verdicts are by its ``thresholds``.
+    The queues of ``lists`` follow its own. All parts are of the server of the ``profile``.
     """
     parts = (snapshot, *lists)
     polled = next((part for part in parts if part.info is not None), snapshot)
@@ -62,5 +62,5 @@ def as_json(thresholds: Thresholds, snapshot: Snapshot, *lists: Snapshot) -> dic
         "used_memory_bytes": info.used_memory or None if info is not None else None,
         "maxmemory_bytes": info.maxmemory or None if info is not None else None,
         **limit_as_json("memory_full", polled.memory_limit, polled.at_ms),
-        "queues": [queue_as_json(queue, part.at_ms, thresholds) for part in parts for queue in part.queues],
+        "queues": [queue_as_json(queue, part.at_ms, profile) for part in parts for queue in part.queues],
     }
