@@ -257,6 +257,10 @@ class ChangeService:
             raise TriageError(READ_ONLY)
 
     async def _open(self) -> Journal:
+        # A thread goes on after its caller was cancelled: what it opens is closed by ``aclose``, which waits for it.
+        return await asyncio.shield(self._open_once())
+
+    async def _open_once(self) -> Journal:
         async with self._opening:
             # A removed journal stays open until ``aclose``, so that a running change can detect the removal and stop.
             if self._journal is None or not self._journal.file.is_in_place:

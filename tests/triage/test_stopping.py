@@ -1,6 +1,9 @@
 """Ending a change in the middle, and what a change costs the server and this process."""
 
+import asyncio
+import threading
 import tracemalloc
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -10,11 +13,13 @@ from rsmq_tui.monitor.changes import ON_REQUEST, read_changes
 from rsmq_tui.protocol import RawMessage, Rsmq
 from rsmq_tui.triage.actions import Action, Copy, Delete, Hide, Move, Send
 from rsmq_tui.triage.change import ChangeReport
+from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.scope import Selection
 from rsmq_tui.triage.service import ChangeService
 from tests.protocol.keyspace import everything
 from tests.triage.doing import audit_lines, done, undone
 from tests.triage.keyspace import markers
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
@@ -181,3 +186,35 @@ def test_a_chunk_holds_as_many_bytes_as_it_may() -> None:
     assert chunks == [[10, 10, 10], [500], [10, 90], [100], [101]]
     assert [seen.size for seen in selection] == sizes
     selection.close()
+
+
+async def test_a_journal_that_is_opened_as_its_caller_is_cancelled_is_closed(
+    triage: ChangeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+    opened: list[Journal] = []
+    closed: list[Journal] = []
+
+    class Watched(Journal):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            begun.set()
+            assert goes_on.wait(SECONDS_MAX)
+            super().__init__(*arguments, **options)
+            opened.append(self)
+
+        def close(self) -> None:
+            closed.append(self)
+            super().close()
+
+    monkeypatch.setattr("rsmq_tui.triage.service.Journal", Watched)
+    asking = asyncio.ensure_future(triage.settle_abandoned())
+    assert await asyncio.to_thread(begun.wait, SECONDS_MAX)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    closing = asyncio.ensure_future(triage.aclose())
+    await asyncio.sleep(0)
+    goes_on.set()
+    await closing
+    assert len(opened) == 1
+    assert closed == opened
