@@ -4,12 +4,15 @@ import pytest
 from redis import Redis
 
 from tests.hostile.keyspace import untouched
-from tests.hostile.payloads import ALL_LINES, ESCAPES, JSON, MARKUP, SNIPPETS, UNREADABLE, plant_message, plant_queue
+from tests.hostile.payloads import ALL_LINES, ESCAPES, JSON, MARKUP, SNIPPETS, plant_message, plant_queue
 from tests.hostile.proxy import Proxy
 from tests.hostile.using import choose_tab, look_at_changes, take_back, use_everything, use_groups, use_marks, walk_tabs
 from tests.hostile.watching import dashboard, is_dimmed, is_fresh, open_queue, press, text_of, until
 
 pytestmark = pytest.mark.slow
+
+# Markup, commands of a terminal, what cannot be read and what changes the order: all before any title cuts it.
+NAME = b"[/foo]\x1b]0;PWNED\x07\xff\x00\xe2\x80\xae[red]"
 
 
 async def test_hostile_ids_and_bodies(client: Redis, redis_url: str) -> None:
@@ -28,16 +31,15 @@ async def test_hostile_ids_and_bodies(client: Redis, redis_url: str) -> None:
                 await look_at_changes(pilot, "xe")
 
 
-@pytest.mark.parametrize("name", [ESCAPES, MARKUP, UNREADABLE], ids=["escapes", "markup", "unreadable"])
-async def test_hostile_names(client: Redis, redis_url: str, name: bytes) -> None:
-    for queue in (name, b"nowhere"):
-        plant_queue(client, queue, vt=name, delay=name)
-        plant_message(client, queue, name, name, rc=name, fr=name)
+async def test_a_hostile_name(client: Redis, redis_url: str) -> None:
+    for queue in (NAME, b"nowhere"):
+        plant_queue(client, queue, vt=NAME, delay=NAME)
+        plant_message(client, queue, NAME, NAME, rc=NAME, fr=NAME)
 
     with untouched(client):
         async with dashboard(redis_url, interval_s=1.0) as pilot:
             await until(pilot, "● live")
-            await open_queue(pilot, name.decode("utf-8", "surrogateescape"))
+            await open_queue(pilot, NAME.decode("utf-8", "surrogateescape"))
             # Filters and groups are of what is in the queue, not of its name.
             await walk_tabs(pilot)
             await use_marks(pilot)
