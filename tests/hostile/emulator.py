@@ -13,6 +13,9 @@ _SEQUENCE = re.compile(
     r"|(?P<text>[^\x1b]+)"
     r"|(?P<cut>\x1b)"
 )
+# Characters that take one cell each, as most do, and all others one by one.
+_NARROW = {chr(code) for codes in ((0x20, 0x7F), (0x2500, 0x25A0)) for code in range(*codes)}
+_PARTS = re.compile(r"[ -~\u2500-\u259f]+|[^ -~\u2500-\u259f]", re.DOTALL)
 # A cursor that is shown, and lines that wrap; anything else is off until somebody asks for it.
 _ON_BY_DEFAULT = {"?25", "?7"}
 
@@ -26,7 +29,8 @@ class Screen:
     commands: set[str] = field(default_factory=set)
     modes: dict[str, bool] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
-    _cells: dict[tuple[int, int], str] = field(default_factory=dict)
+    # What is in each cell, up to the last that was written to in its line.
+    _rows: dict[int, list[str]] = field(default_factory=dict)
     _x: int = 0
     _y: int = 0
     _rest: str = ""
@@ -38,9 +42,8 @@ class Screen:
         """The words on it."""
         size = self.columns, self.lines
         if self._text is None or self._text[0] != size:
-            cells = self._cells.get
-            rows = ("".join([cells((x, y), " ") for x in range(self.columns)]) for y in range(self.lines))
-            self._text = size, "\n".join(rows)
+            rows = [self._rows.get(y, [])[: self.columns] for y in range(self.lines)]
+            self._text = size, "\n".join(["".join(row) + " " * (self.columns - len(row)) for row in rows])
         return self._text[1]
 
     @property
@@ -68,17 +71,24 @@ class Screen:
 
     def _put(self, text: str) -> None:
         self.written.append(text)
-        for character in text:
-            if character == "\r":
+        for part in _PARTS.findall(text):
+            if part == "\r":
                 self._x = 0
-            elif character == "\n":
+            elif part == "\n":
                 self._y += 1
+            elif part[0] in _NARROW:
+                self._set(list(part))
             else:
-                self._cells[self._x, self._y] = character
-                width = get_character_cell_size(character)
-                if width == 2:
-                    self._cells[self._x + 1, self._y] = ""
-                self._x += width
+                width = get_character_cell_size(part)
+                self._set([part, ""] if width == 2 else [part], width)
+
+    def _set(self, cells: list[str], width: int | None = None) -> None:
+        """Put characters into cells, and go on behind them."""
+        row = self._rows.setdefault(self._y, [])
+        if len(row) < self._x:
+            row += " " * (self._x - len(row))
+        row[self._x : self._x + len(cells)] = cells
+        self._x += len(cells) if width is None else width
 
     def _control(self, parameters: str, final: str) -> None:
         self.commands.add(f"CSI {final}")
@@ -86,7 +96,7 @@ class Screen:
             line, _, column = parameters.partition(";")
             self._x, self._y = int(column or 1) - 1, int(line or 1) - 1
         elif final == "J":
-            self._cells.clear()
+            self._rows.clear()
         elif final in "hl":
             prefix = "?" if parameters.startswith("?") else ""
             for number in parameters.removeprefix("?").split(";"):
