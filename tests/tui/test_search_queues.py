@@ -104,6 +104,8 @@ async def test_messages_of_all_queues_are_found_and_changed_and_put_back(
         await pilot.press("g", "enter")
         assert (await wait_for_screen(pilot, QueueScreen)).messages.typed.text == "json.customer=1"
         await until(pilot, lambda: len(table_of(pilot).rows) in (2, 3, 4), "its matches are shown")
+        # While it is searched, escape would stop that first.
+        await says(pilot, "matches · as of")
         await pilot.press("escape", "escape", "j", "enter")
         await wait_for_screen(pilot, MessageScreen)
         await pilot.press("escape")
