@@ -1,16 +1,18 @@
 """Bars, sparklines, and line charts over time. The only module that imports plotext.
 
 plotext has no type hints, so none of its objects leave this module: strokes in dots go in, rows of strings come out. It
-is used as a rasteriser, because its frame, legend and tick labels cannot be made small enough for a dashboard. Each
-call has a figure of its own: plotext's default figure is shared by the whole process.
+is used as a rasteriser, because its frame, legend and tick labels cannot be made small enough for a dashboard. Its
+default figure, which the whole process shares, is left alone.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, tzinfo
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -32,6 +34,9 @@ from rsmq_tui.charts.series import (
     value_ticks,
 )
 
+# Of how many sizes the figures are kept: the charts of a screen have one to three.
+_FIGURES = 8
+_drawing = Lock()
 # A heavy line rather than blocks, which would touch the row above: long bars would look like one area.
 _WHOLE, _HALF = "━", "╸"
 # A shorter bar is not worth the space that it takes from the label.
@@ -236,6 +241,28 @@ def _rows(stroke: Stroke, width: int, height: int) -> list[str]:
     """Return the rows of one stroke, top first."""
     import plotext  # noqa: PLC0415 - it takes 0.16 s, which starting the program must not wait for
 
+    dots = [dot for run in stroke.runs for dot in run]
+    marker = plotext.marker(stroke.mark)
+    # Other threads may draw too.
+    with _drawing:
+        figure = _figure(width, height)
+        figure.clear.data()
+        signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
+        signal.lines(True)
+        start = 0
+        for run in stroke.runs:
+            signal.line(start, False)
+            start += len(run)
+        figure.draw(signal)
+        drawn = str(figure.build().string())
+    return _ESCAPE.sub("", drawn).split("\n")[:height]
+
+
+@lru_cache(maxsize=_FIGURES)
+def _figure(width: int, height: int) -> Any:
+    """Return a figure of that size: it consists of hundreds of objects in cycles, so it is made once."""
+    import plotext  # noqa: PLC0415
+
     # A terminal without limits, or the figure is clipped to the size of this process's terminal.
     figure = type(plotext.figure)(parent=type(plotext.terminal)().limit(False, False))
     figure.plot_size(width, height)
@@ -244,16 +271,7 @@ def _rows(stroke: Stroke, width: int, height: int) -> list[str]:
     for axis, length in (("x", DOTS_ACROSS * width), ("y", DOTS_DOWN * height)):
         # No ticks, and limits at the edges of the outer dots, so that dot n is n + 0.5.
         figure.ruler(axis).frequency(0).lim(0, length).alignment(lim="edge")
-    dots = [dot for run in stroke.runs for dot in run]
-    marker = plotext.marker(stroke.mark)
-    signal = figure.signal([across + 0.5 for across, _ in dots], [up + 0.5 for _, up in dots], marker=marker)
-    signal.lines(True)
-    start = 0
-    for run in stroke.runs:
-        signal.line(start, False)
-        start += len(run)
-    figure.draw(signal)
-    return _ESCAPE.sub("", str(figure.build().string())).split("\n")[:height]
+    return figure
 
 
 # Marks of one cell, the easiest to tell apart first.

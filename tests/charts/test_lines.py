@@ -61,6 +61,14 @@ def test_strokes_that_meet_take_turns_and_show_only_their_own_dots(marks: tuple[
     assert draw_strokes(strokes, 8, 1) == [[upper, lower, upper, lower]]
 
 
+def test_a_picture_has_nothing_of_those_before_it_of_the_same_size() -> None:
+    first, second = [Stroke(BRAILLE, [[(0, 3), (5, 3)]])], [Stroke("*", [[(2, 7)]]), Stroke("+", [[(4, 0), (6, 0)]])]
+    alone = picture(second, 8, 2)
+    drawn = [picture(strokes, 8, 2) for strokes in (first, second, first, second)]
+    assert drawn == [picture(first, 8, 2), alone] * 2
+    assert dots(drawn[0]) == {(across, 3) for across in range(6)}
+
+
 def test_nothing_to_draw() -> None:
     assert picture([], 4, 2) == ["    "] * 2
     assert picture([Stroke(BRAILLE, [[]])], 4, 2) == ["    "] * 2
