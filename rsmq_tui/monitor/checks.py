@@ -8,8 +8,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from itertools import compress, islice
-from operator import not_
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -267,11 +265,11 @@ class Checked:
 
     def leave_out(self, expected: Expected) -> None:
         """Drop the problems of queues whose trouble is expected; a note says which queues that are."""
-        is_left_out = [problem.queue is not None and expected.holds(problem.queue) for problem in self.problems]
-        names = dict.fromkeys(problem.queue for problem in compress(self.problems, is_left_out))
+        queues = (problem.queue for problem in self.problems)
+        names = dict.fromkeys(name for name in queues if name is not None and expected.holds(name))
         if names:
-            self.problems = list(compress(self.problems, map(not_, is_left_out)))
-            shown = [printable_name(name or "", _NAME_MAX) for name in islice(names, _NAMED_MAX)]
+            self.problems = [problem for problem in self.problems if problem.queue not in names]
+            shown = [printable_name(name, _NAME_MAX) for name in list(names)[:_NAMED_MAX]]
             more = [f"{count(len(names) - len(shown))} more"] if len(names) > len(shown) else []
             self.notes.append(f"expected, as `ignore` names them: problems of {', '.join(shown + more)}")
 

@@ -36,9 +36,10 @@ A limit N is critical, WARN:CRIT sets both, WARN: is only a warning; a duration 
 
 --stalled compares with earlier checks, which are kept in the user's state folder. The first check only starts the
 clock, except for queues that were never received from: there, the age of the first message is used. A list is stalled
-while its next item stays the same. Queues that `ignore` in the configuration names have no problems, unless --queue
-names them too. An empty list does not exist in Redis: name the lists to check (--lists orders
---lists mail), because a pattern finds only lists that have items."""
+while its next item stays the same. An empty list does not exist in Redis: name the lists to check (--lists orders
+--lists mail), because a pattern finds only lists that have items.
+
+Queues that `ignore` in the configuration names have no problems, unless --queue is given."""
 _ALWAYS = (
     (
         "critical",
