@@ -66,6 +66,9 @@ class TerminalDriver(LinuxDriver):
 
     The input thread ends with the main thread, and when the terminal is gone: reading that is an endless loop. Then the
     program gets a SIGHUP, as it does from a terminal that controls it.
+
+    Textual reads a new size in its handler of SIGWINCH. If the next SIGWINCH interrupts that, the older size is posted
+    last, and stays. In the loop, one call follows the other.
     """
 
     def __init__(self, app: App[Any], **options: Any) -> None:
@@ -88,6 +91,8 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal."""
         self._call_in_loop = asyncio.get_running_loop().call_soon_threadsafe
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        post_size: Any = signal.getsignal(signal.SIGWINCH)
+        signal.signal(signal.SIGWINCH, partial(self._call_in_loop, post_size))
         self._is_running = True
 
     def stop_application_mode(self) -> None:

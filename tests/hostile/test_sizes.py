@@ -21,6 +21,24 @@ from tests.hostile.watching import (
 
 pytestmark = pytest.mark.slow
 
+# The size changes again after it was read, and before the app knows it.
+_CHANGED_WHILE_READ = """
+import os, sys
+from rsmq_tui.cli.main import main
+from rsmq_tui.tui.drivers import TerminalDriver
+
+def size_of(driver, size_of=TerminalDriver._get_terminal_size):
+    size = size_of(driver)
+    if size == (40, 10):
+        os.write(1, b"\\x1b]0;read\\x07")
+        while size_of(driver) == size:
+            pass
+    return size
+
+TerminalDriver._get_terminal_size = size_of
+sys.exit(main())
+"""
+
 SIZES = ((40, 10), (20, 5), (1, 1), (3, 2), (500, 2), (2, 200), (99, 19), (100, 20), (300, 100))
 
 
@@ -122,3 +140,14 @@ def test_a_storm_in_a_real_terminal(hostile: Redis, proxy: Proxy, tmp_path: Path
         assert terminal.wait_for_end() == 0
         assert terminal.screen.is_restored
         assert b"Traceback" not in terminal.output
+
+
+def test_the_last_size_is_the_one_that_is_drawn(orders: Redis, redis_url: str, tmp_path: Path) -> None:
+    with Terminal("-r", redis_url, settings=tmp_path, command=("-c", _CHANGED_WHILE_READ)) as terminal:
+        terminal.wait_for("● live", "orders", "DRAINS IN")
+        terminal.resize(40, 10)
+        terminal.wait_for_sequence(b"\x1b]0;read\x07")
+        terminal.resize(160, 48)
+        terminal.type("?")
+        # The smaller size has no room for it.
+        terminal.wait_for("Reverse the order")
