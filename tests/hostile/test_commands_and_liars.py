@@ -9,7 +9,6 @@ from redis import Redis
 from rsmq_tui.cli.main import main
 from rsmq_tui.cli.rsmqctl.main import main as rsmqctl
 from rsmq_tui.protocol import Rsmq
-from rsmq_tui.protocol.connections import connect
 from tests.hostile.liar import LIES, Liar
 from tests.hostile.proxy import Proxy
 from tests.hostile.test_lying_servers import CHANGES
@@ -45,7 +44,6 @@ def _folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(connect, "TIMEOUT_S", 1.0)
 
 
 def _printed(capfd: pytest.CaptureFixture[str], status: int, what: str) -> None:
