@@ -95,7 +95,7 @@ def _is_worth_it(table: str, files: Sequence[SealedFile]) -> bool:
 
 def _compact_day(store: Store, table: str, files: Sequence[SealedFile], scratch: Path) -> int:
     """Compact the files of a day of a table; return how many fewer there are."""
-    found = [(file.name, _look(store, table, file.name)) for file in files]
+    found = [(file.name, _read_part(store, table, file.name)) for file in files]
     # Only files that readers leave out: readers find replaced files in the metadata of joined ones.
     joined = (part for name, part in found if part is not None and is_joined(name))
     replaced = {name for part in joined for name in part.replaces}
@@ -110,7 +110,7 @@ def _compact_day(store: Store, table: str, files: Sequence[SealedFile], scratch:
     return fewer
 
 
-def _look(store: Store, table: str, name: str) -> _Part | None:
+def _read_part(store: Store, table: str, name: str) -> _Part | None:
     """Return what is known of a file; None if it must stay as it is: unreadable, or of a newer version."""
     try:
         with pq.ParquetFile(store.open(name)) as file:

@@ -144,7 +144,7 @@ class History:
             raise HistoryError(f"{self.label} is not a history: rsmq-tui record --out {self.label} creates one")
         if version > VERSION:
             raise HistoryError(f"{self.label} has version {version}, but this program reads versions up to {VERSION}")
-        self._file = lru_cache(None)(self._look)
+        self._file = lru_cache(None)(self._read_footer)
         self._listed: dict[str, list[SealedFile]] | None = None
 
     def refresh(self) -> None:
@@ -158,7 +158,7 @@ class History:
             # Each kind of filesystem has errors of its own.
             if self._listed is None:
                 raise HistoryError(f"{self.label} cannot be read: {reason_of(error)}") from error
-            self._tell(f"{self.label} could not be searched again: {reason_of(error)}")
+            self._add_problem(f"{self.label} could not be searched again: {reason_of(error)}")
 
     def listed(self, table: str = SAMPLES) -> list[SealedFile]:
         """Return the files of a table, the oldest day first, without opening them."""
@@ -237,7 +237,7 @@ class History:
             with pq.ParquetFile(self._store.open(name)) as file:
                 known = set(file.schema_arrow.names)
                 needed = dict.fromkeys([*columns, *_NEEDED[table]])
-                found = _as_known(file.read([column for column in needed if column in known]), table, [*needed])
+                found = _in_schema(file.read([column for column in needed if column in known]), table, [*needed])
                 return _fit(found, name, table).select(columns)
         except Exception as error:
             self._leave_out(name, error)
@@ -273,7 +273,7 @@ class History:
     def _spans(self, names: Iterable[str]) -> list[RecordedSpan]:
         return [file.span for name in names if (file := self._file(name)) is not None]
 
-    def _look(self, name: str) -> RowFile | None:
+    def _read_footer(self, name: str) -> RowFile | None:
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
                 metadata = file.metadata
@@ -295,7 +295,7 @@ class History:
     def _rows(self, name: str) -> pa.Table | None:
         try:
             with pq.ParquetFile(self._store.open(name)) as file:
-                return _fit(_as_known(file.read()), name, SAMPLES)
+                return _fit(_in_schema(file.read()), name, SAMPLES)
         except Exception as error:
             self._leave_out(name, error)
             return None
@@ -303,7 +303,7 @@ class History:
     def _leave_out(self, name: str, error: Exception) -> None:
         if isinstance(error, FileNotFoundError) and self._is_replaced(name):
             raise ReplacedError from error
-        self._tell(f"{self.label}/{name} was left out: {reason_of(error)}")
+        self._add_problem(f"{self.label}/{name} was left out: {reason_of(error)}")
 
     def _is_replaced(self, name: str) -> bool:
         """Return whether another file has the rows of a file that is gone; then its day is listed again."""
@@ -321,7 +321,7 @@ class History:
             self._listed[table] = sorted([*others, *now], key=lambda file: (file.day, file.name))
         return True
 
-    def _tell(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         # The same problem may occur repeatedly.
         if problem not in self.problems:
             self.problems.append(problem)
@@ -402,7 +402,7 @@ def _fit(found: pa.Table, name: str, table: str) -> pa.Table:
     return found.filter(fits)
 
 
-def _as_known(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None = None) -> pa.Table:
+def _in_schema(found: pa.Table, table: str = SAMPLES, names: Sequence[str] | None = None) -> pa.Table:
     """Return a table with the columns of this version, or those named: others are left out, missing ones null."""
     fields = [field for field in SCHEMAS[table] if names is None or field.name in names]
     columns = [

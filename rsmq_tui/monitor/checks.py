@@ -370,7 +370,7 @@ class _Check(_Idle):
             if self.limits.stalled_ms is not None:
                 await self.judge_idle(snapshot.queues, self.limits.stalled_ms)
             if self.limits.rc is None:
-                await self._look_at_counts()
+                await self._check_receive_counts()
             else:
                 await self._scan_counts(self.limits.rc)
         except SERVER_ERRORS as error:
@@ -405,7 +405,7 @@ class _Check(_Idle):
         if not snapshot.queues and not self.limits.queues:
             self.checked.add(Status.UNKNOWN, "missing", None, f"no queues {where}")
 
-    async def _look_at_counts(self) -> None:
+    async def _check_receive_counts(self) -> None:
         """Find messages that were received too often, in a sample of each queue."""
         rc, depth, seen = self.thresholds.poison_rc, 0, 0
         depths = {queue.name: queue.depth for queue in self.checked.queues}

@@ -356,7 +356,7 @@ class PipelineRun:
         begun_s = time.monotonic()
         self._progress.expect(WEIGHTS[SAMPLES])
         self._begin("starting Spark")
-        news = sources.look(name for names in plan.new.values() for name in names)
+        news = sources.footers(name for names in plan.new.values() for name in names)
         run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
         batch_job = self._open(run, plan, news)
         damaged = {name: source.why for name, source in news.items() if source.why is not None}

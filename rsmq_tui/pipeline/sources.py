@@ -70,7 +70,7 @@ class Sources:
         self._history, self._out, self._before = history, out, before
         self._names: dict[tuple[str, str], set[str]] = {}
         self._known: dict[str, dict[str, SourceFile]] = {}
-        self._looked: dict[str, SourceFile] = {}
+        self._footers: dict[str, SourceFile] = {}
         try:
             self.days = {
                 table: {day: stamp for day, stamp in history.store.days(table).items() if is_day(day)}
@@ -114,28 +114,28 @@ class Sources:
         for day, stamp in self.days[table].items():
             if not stamp or listed.get(day) != stamp:
                 found |= self.names(table, day) - (set() if is_anew else self.known(day).keys())
-        return {name for name in self.look(found) if is_anew or not self._is_copy(name)}
+        return {name for name in self.footers(found) if is_anew or not self._is_copy(name)}
 
-    def look(self, names: Iterable[str]) -> dict[str, SourceFile]:
+    def footers(self, names: Iterable[str]) -> dict[str, SourceFile]:
         """Return the footers of files, by name; a file that has vanished is left out."""
         names = sorted(names)
-        missing = [name for name in names if name not in self._looked]
+        missing = [name for name in names if name not in self._footers]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            self._looked |= {source.name: source for source in pool.map(self._look, missing) if source is not None}
-        return {name: self._looked[name] for name in names if name in self._looked}
+            self._footers |= {source.name: source for source in pool.map(self._footer, missing) if source is not None}
+        return {name: self._footers[name] for name in names if name in self._footers}
 
     def of_day(self, table: str, day: str) -> dict[str, SourceFile]:
         """Return all files of a day, with what is known of them."""
         known = self.known(day)
-        return {name: self._looked.get(name) or known.get(name) or SourceFile(name) for name in self.names(table, day)}
+        return {name: self._footers.get(name) or known.get(name) or SourceFile(name) for name in self.names(table, day)}
 
     def stamps(self) -> dict[str, dict[str, str]]:
         """Return the stamps of the days whose stamps are certain to change with their next change."""
         return {table: {day: stamp for day, stamp in days.items() if stamp} for table, days in self.days.items()}
 
-    def _look(self, name: str) -> SourceFile | None:
+    def _footer(self, name: str) -> SourceFile | None:
         try:
-            return look_at(self._history.store, name)
+            return read_footer(self._history.store, name)
         except FileNotFoundError:
             # Its day was deleted meanwhile.
             return None
@@ -145,7 +145,7 @@ class Sources:
 
     def _is_copy(self, name: str) -> bool:
         """Return whether all rows of a file are those of files that are known."""
-        file, known = self._looked[name], self.known(day_in(name) or "")
+        file, known = self._footers[name], self.known(day_in(name) or "")
         return bool(file.replaces) and file.rows == sum(
             known[part].rows or 0 for part in file.replaces if part in known
         )
@@ -155,7 +155,7 @@ def _cannot_be_read(history: Folder, error: Exception) -> str:
     return f"{history.label} cannot be read: {reason_of(error)}"
 
 
-def look_at(store: Store, name: str) -> SourceFile:
+def read_footer(store: Store, name: str) -> SourceFile:
     """Read the footer of a file; raises if it cannot be read."""
     with pq.ParquetFile(store.open(name)) as file:
         why = odd_column(name, {field.name: field.type for field in file.schema_arrow})

@@ -200,7 +200,7 @@ def _reading(worked: Collection[int], message_days: Sequence[str], there: Mappin
 
 def _hours(sources: Sources, new: Iterable[str]) -> set[int]:
     found: set[int] = set()
-    for name, source in sources.look(new).items():
+    for name, source in sources.footers(new).items():
         whole = hours_of([day_in(name) or ""])
         found |= source.hours() & whole or whole
     return found

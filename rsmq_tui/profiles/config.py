@@ -319,7 +319,7 @@ def read_config(path: Path) -> Config:
     config = _read(content, path.parent, mistakes)
     if others_may:
         _refuse_passwords(content, mistakes)
-    mistakes.tell()
+    mistakes.raise_first()
     alerts = read_alerts(content, Mistakes(path, lines), others_may_read=others_may)
     return replace(config, alerts=replace(alerts, expected=config.expected))
 

@@ -375,7 +375,7 @@ class Mistakes:
         found = sorted(self.found, key=lambda each: each[0])
         return [f"{self.path}:{line}: {printable(sentence)}" for line, sentence in found]
 
-    def tell(self) -> None:
+    def raise_first(self) -> None:
         """Raise ``ConfigError`` if there is a mistake."""
         if self.found:
             raise ConfigError(self.sentences()[0])

@@ -237,9 +237,9 @@ class WebServer:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if has_ended:
-            await self._tell_end(page, session)
+            await self._close_page(page, session)
 
-    async def _tell_end(self, page: web.WebSocketResponse, session: Session) -> None:
+    async def _close_page(self, page: web.WebSocketResponse, session: Session) -> None:
         await session.aclose()
         if session.status in (0, None) or not session.errors:
             await page.close(code=CLOSE_ENDED, message=b"the session has ended")

@@ -107,11 +107,11 @@ class Session:
 
     async def resize(self, size: Size) -> None:
         """Send the new size of the page's terminal."""
-        await self._tell(type="resize", width=size.columns, height=size.rows)
+        await self._send_meta(type="resize", width=size.columns, height=size.rows)
 
     async def focus(self, *, has_focus: bool) -> None:
         """Send whether the page has the focus."""
-        await self._tell(type="focus" if has_focus else "blur")
+        await self._send_meta(type="focus" if has_focus else "blur")
 
     async def aclose(self) -> None:
         """End the process and all that it has started; none of them is left when this returns."""
@@ -145,7 +145,7 @@ class Session:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    async def _tell(self, **fields: Any) -> None:
+    async def _send_meta(self, **fields: Any) -> None:
         await self._send(b"M", json.dumps(fields).encode())
 
     async def _send(self, kind: bytes, content: bytes) -> None:

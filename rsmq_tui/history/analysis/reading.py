@@ -320,7 +320,7 @@ class _Polls:
 
     def found_no_queue(self, place: Place, step: int, step_ms: int) -> bool:
         """Return whether a place was polled in a step, in which it has no row; its names are as stored."""
-        runs = self._known().get(place, [])
+        runs = self._polled_runs().get(place, [])
         last = bisect_right(runs, step + step_ms, key=itemgetter(0))
         polls = 0.0
         for first_ms, last_ms, samples in reversed(runs[:last]):
@@ -331,7 +331,7 @@ class _Polls:
             polls += inside_ms * (samples - 1) / max(1, last_ms - first_ms)
         return polls >= _POLLS_MIN
 
-    def _known(self) -> dict[Place, list[tuple[int, int, int]]]:
+    def _polled_runs(self) -> dict[Place, list[tuple[int, int, int]]]:
         """Return the runs of polls that succeeded, each with its number of samples, in the order of time."""
         if self._runs is None:
             self._runs = {}
@@ -599,7 +599,7 @@ class Analysis(Tables):
                 return
             wanted = of_queues(queues) if wanted is None else wanted & of_queues(queues)
         for stored in self.read(table, schema.SCHEMAS[table].names, wanted).to_pylist():
-            row = {name: _known(value) for name, value in stored.items()}
+            row = {name: _finite(value) for name, value in stored.items()}
             if any(row[name] is None for name in (*_PLACE, *_NEEDED[table])):
                 continue
             row |= {name: read_name(row[name]) for name in _NAMES if row.get(name) is not None}
@@ -623,7 +623,7 @@ _NEEDED = {
 _NAMES = ("profile", "ns", "queue", "id")
 
 
-def _known(value: Any) -> Any:
+def _finite(value: Any) -> Any:
     """Return a value, a list as a tuple; None for NaN or an infinity."""
     if isinstance(value, list):
         return tuple(value)

@@ -168,7 +168,7 @@ class Tables:
         self._store, _ = open_store(str(out), state or state_folder())
         self._left_out: dict[str, str] = {}
         self.label = self._store.label
-        self.manifest = self._look()
+        self.manifest = self._read_manifest()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Tables:
 
     def renew(self) -> bool:
         """Look for a newer run, and return whether there is one; raises ``HistoryError``."""
-        before, self.manifest = self.manifest, self._look()
+        before, self.manifest = self.manifest, self._read_manifest()
         if self.manifest.run == before.run:
             return False
         self._left_out.clear()
@@ -233,7 +233,7 @@ class Tables:
                     break
         return self._parts(table, columns, made, wanted, days, joined, is_final=True)
 
-    def _look(self) -> Manifest:
+    def _read_manifest(self) -> Manifest:
         manifest = read_manifest(self._store)
         if manifest is None:
             raise HistoryError(

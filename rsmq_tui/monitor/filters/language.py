@@ -424,7 +424,7 @@ def filter_for_text(text: str) -> BodyFilter | None:
 def filter_for_regex(text: str) -> BodyFilter | None:
     """Return the filter for bodies that a regex, which ``compile_regex`` accepts, may match; None if it is too weak."""
     runs = _Sequences(text)
-    best = max(map(_most_telling, runs.found), key=_bits, default=())
+    best = max(map(_most_selective, runs.found), key=_bits, default=())
     if _bits(best) < _BITS_MIN:
         return None
     letters = {chr(byte) for each in best for byte in each} if runs.ignores_case else set()
@@ -438,7 +438,7 @@ def _bits(run: Sequence[_Set]) -> float:
     return sum(_BITS_OF_BYTE if len(each) == 1 else log2(_ALPHABET / len(each)) for each in run)
 
 
-def _most_telling(run: Sequence[_Set]) -> Sequence[_Set]:
+def _most_selective(run: Sequence[_Set]) -> Sequence[_Set]:
     """Return the most selective part of a sequence, of at most _LENGTH_MAX sets."""
     parts = (run[start : start + _LENGTH_MAX] for start in range(max(1, len(run) - _LENGTH_MAX + 1)))
     return max(parts, key=_bits)

@@ -368,7 +368,7 @@ class Look:
             look._walked = walked = _Found(looked_all_ms)
             walked.more, walked.highest_rc, walked.looked = poison, highest_rc, looked or 0
             look._walked_ms = looked_all_ms
-        look._tell()
+        look._sum_up()
         return look
 
     def store_counts(self, looked: int, poison: int, highest_rc: int, depth: int, at_ms: int) -> None:
@@ -383,12 +383,12 @@ class Look:
             if self._walked is not None:
                 self._walked.poison, self._walked.more, self._walked.highest_rc = set(), 0, 0
         else:
-            self._tell()
+            self._sum_up()
 
     def note_headless(self, at_ms: int) -> None:
         """Note that the first message has no body."""
         self._headless_ms = at_ms
-        self._tell()
+        self._sum_up()
 
     def store_page(self, page: PageLook, row: Row | None, at_ms: int) -> None:
         """Store a page of the walk; the last page ends it."""
@@ -399,7 +399,7 @@ class Look:
             self.is_outdated = False
             if self._headless_ms is not None and self._headless_ms < walk.begun_ms:
                 self._headless_ms = None
-        self._tell()
+        self._sum_up()
 
     def restart(self) -> None:
         """Begin the walk again: what the current one has found may be gone."""
@@ -413,7 +413,7 @@ class Look:
             return None
         return MessagePage(name, None if self._walk is None else self._walk.last, size)
 
-    def _tell(self) -> None:
+    def _sum_up(self) -> None:
         walk, walked = self._walk, self._walked
         poison, highest_rc = self._quick
         missing = int(self._headless_ms is not None)

@@ -169,7 +169,7 @@ def net_drain_of(
     constant depth is steady only then. A change of at most ``share_s`` counts as steady too, and so does a growth of at
     most ``chance_s``.
     """
-    known = _known_drain(ready, judged)
+    known = _drain_by_verdict(ready, judged)
     if known is not None:
         return known, None
     if net_s is None:
@@ -185,7 +185,7 @@ def net_drain_of(
     return (Drain.STEADY if was_taken else Drain.UNKNOWN), None
 
 
-def _known_drain(ready: int, judged: Judgement) -> Drain | None:
+def _drain_by_verdict(ready: int, judged: Judgement) -> Drain | None:
     """Return the drain that follows from the verdict alone: a queue that grows, or may grow, has no drain time."""
     if judged is OK:
         return None if ready else Drain.EMPTY

@@ -41,7 +41,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
             unlooked = "; receive counts not checked yet" if may_be_poisoned and queue.looked is None else ""
-            looked = unlooked or _looked(queue, at_ms, only_partly=True)
+            looked = unlooked or _checked(queue, at_ms, only_partly=True)
             higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
             return f"nothing is wrong{_beginning(queue, at_ms)}{looked}{_by(higher)}" if queue.depth else "empty"
     if queue.pending_since_ms is not None:
@@ -96,7 +96,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             # When it began is not known: receive counts are only looked at now and then.
             seen_ms = 0 if queue.since_ms is None else at_ms - queue.since_ms
             seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_LEAST_MS else ""
-            return f"{plural(queue.poison, 'message')} {often}{seen}{_looked(queue, at_ms)}"
+            return f"{plural(queue.poison, 'message')} {often}{seen}{_checked(queue, at_ms)}"
         case Verdict.AGED:
             return waited(queue, at_ms)
     raise ValueError(f"there is no reason for the verdict {queue.verdict}")
@@ -191,7 +191,7 @@ def _idle(queue: QueueState, at_ms: int) -> str:
     return _since(queue.since_ms if queue.idle_since_ms is None else queue.idle_since_ms, at_ms)
 
 
-def _looked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
+def _checked(queue: QueueState, at_ms: int, *, only_partly: bool = False) -> str:
     """Return how many receive counts were checked; empty with ``only_partly`` if all were."""
     if queue.looked_all_ms is not None:
         return "" if only_partly else f"; all checked {ago(at_ms - queue.looked_all_ms)}"

@@ -41,7 +41,7 @@ _FIRST_HOUR_OF_WEEK = 72
 def baseline(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the table ``baseline``, from ``rollup_1h`` of all days: what is usual at the end of each queue's hours."""
     last = sf.max(_LOCAL_HOUR).over(Window.partitionBy(*QUEUE))
-    known = _known(hours, settings).withColumn("last", last)
+    known = _hourly_means(hours, settings).withColumn("last", last)
     recent = _spread(known.where(sf.col(_LOCAL_HOUR) > sf.col("last") - _reach()))
     values = {f"{metric}_usual": sf.collect_list(metric) for metric in FLOORS}
     usual = recent.groupBy(*QUEUE, _HOUR_OF_WEEK, _ZONE).agg(*(column.alias(name) for name, column in values.items()))
@@ -54,7 +54,7 @@ def anomalies(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     weeks = Window.partitionBy(*QUEUE, _HOUR_OF_WEEK).orderBy(_LOCAL_HOUR).rangeBetween(-_reach(), _NEAR - _WEEK)
     before = {f"{metric}_day": sf.collect_list(metric).over(day) for metric in FLOORS}
     usual = {f"{metric}_usual": sf.collect_list(metric).over(weeks) for metric in FLOORS}
-    judged = _spread(_known(hours, settings).withColumns(before)).withColumns(usual).where("is_itself")
+    judged = _spread(_hourly_means(hours, settings).withColumns(before)).withColumns(usual).where("is_itself")
     found = _by_metric(judged, "bucket_ms").where(sf.col("value").isNotNull() & (sf.col("hours") >= USUAL_HOURS_MIN))
     floors = sf.create_map(*chain.from_iterable((sf.lit(metric), sf.lit(floor)) for metric, floor in FLOORS.items()))
     deviation = sf.greatest(sf.col("mad") * SIGMAS_IN_MAD, sf.abs("median") * SHARE_OF_MEDIAN, floors[sf.col("metric")])
@@ -70,7 +70,7 @@ def _reach() -> int:
     return _WEEKS * _WEEK + _NEAR
 
 
-def _known(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
+def _hourly_means(hours: DataFrame, settings: AnalysisSettings) -> DataFrame:
     """Return the hourly means of the metrics; ``local_hour`` is the hours since 1970 on the clocks of ``zone``."""
     zone = _zone_of(settings.zones, settings.zone)
     # Types without a time zone: the session's own does not matter.

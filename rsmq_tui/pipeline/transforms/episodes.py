@@ -61,7 +61,7 @@ def _rose(before: str) -> Column:
 
 def _stalled_list() -> Column:
     """Return that no item was taken, or that leases expired: older histories have the same verdict for both."""
-    return sf.when(sf.col("expired") > _known("peak_ready"), _leaking()).otherwise(_idle("item", "taken"))
+    return sf.when(sf.col("expired") > _or_zero("peak_ready"), _leaking()).otherwise(_idle("item", "taken"))
 
 
 def _idle(noun: str, done: str) -> Column:
@@ -69,13 +69,13 @@ def _idle(noun: str, done: str) -> Column:
 
     A recorder keeps a verdict for a while after its condition has ended: the recording may begin then.
     """
-    ready = _known("peak_ready")
+    ready = _or_zero("peak_ready")
     known = joined(plural(ready, noun), f" ready and none {done}", _span())
     return sf.when(ready > 0, known).otherwise(f"{noun}s ready and none {done}")
 
 
 def _leaking() -> Column:
-    return joined(plural(_known("expired"), "lease"), " expired and none returned", _span())
+    return joined(plural(_or_zero("expired"), "lease"), " expired and none returned", _span())
 
 
 def _aged() -> Column:
@@ -90,7 +90,7 @@ def _poisoned() -> Column:
     return joined(
         sf.when(sf.col("poison") > 0, plural(sf.col("poison"), "message")).otherwise("messages"),
         " received too often",
-        _if(highest.isNotNull(), " (up to ", plural(_known("highest_rc"), "time"), ")"),
+        _if(highest.isNotNull(), " (up to ", plural(_or_zero("highest_rc"), "time"), ")"),
     )
 
 
@@ -106,7 +106,7 @@ def _if(condition: Column, *words: Column | str) -> Column:
     return sf.when(condition, joined(*words)).otherwise("")
 
 
-def _known(name: str) -> Column:
+def _or_zero(name: str) -> Column:
     return sf.coalesce(name, sf.lit(0))
 
 
@@ -175,8 +175,8 @@ def episodes_of(runs: DataFrame) -> DataFrame:
         }
     )
     by_verdict = Window.partitionBy(*QUEUE, "verdict").orderBy("first_ms")
-    start_ms = sf.greatest(_past("since_ms"), _past("created_ms"), sf.lag("end_ms").over(by_verdict))
-    begun_ms = sf.when(_past("since_ms").isNotNull(), start_ms).otherwise(sf.col("first_ms"))
+    start_ms = sf.greatest(_before_first("since_ms"), _before_first("created_ms"), sf.lag("end_ms").over(by_verdict))
+    begun_ms = sf.when(_before_first("since_ms").isNotNull(), start_ms).otherwise(sf.col("first_ms"))
     begun = ended.withColumn("start_ms", sf.least(begun_ms, "end_ms"))
     explained = begun.withColumn("span_ms", sf.col("end_ms") - sf.col("start_ms")).withColumn("cause", cause())
     return conform(explained, EPISODES)
@@ -191,7 +191,7 @@ def _without_later(troubles: DataFrame) -> DataFrame:
     return troubles.withColumns({name: sf.when(~is_later, sf.col(name)) for name in _MEASURED})
 
 
-def _past(name: str) -> Column:
+def _before_first(name: str) -> Column:
     """Return a time before the first sample, null if it is not: any number may be recorded."""
     return sf.when(sf.col(name).between(0, sf.col("first_ms")), sf.col(name))
 

@@ -109,13 +109,13 @@ def annotated_samples(samples: DataFrame, hours: Collection[int], keep: Keep = p
     minutes = keep(minutes_in_doubt(rows))
     # With its size known, Spark sends a small table to all tasks, so that the samples are not shuffled for it.
     minutes.count()
-    return _with_runs(_of_one_voice(read, minutes).repartition(*QUEUE), hours)
+    return _with_runs(_of_counted_recorder(read, minutes).repartition(*QUEUE), hours)
 
 
 def minutes_in_doubt(samples: DataFrame) -> DataFrame:
     """Return the minutes of places in which not just one recorder polled, and successfully.
 
-    ``teller`` is the recorder that counts in the minute, null if the row is only for failures of the minute before. It
+    ``counted`` is the recorder that counts in the minute, null if the row is only for failures of the minute before. It
     is one with a successful poll, if there is one, and then one that has not just begun, if that does not poll rarely.
     Of these it is the one with the most polls; of several with about as many the one with the smallest id, so that two
     recorders with the same interval do not take turns. ``failed_ms`` are the times of its failed polls, of this minute
@@ -133,31 +133,33 @@ def minutes_in_doubt(samples: DataFrame) -> DataFrame:
         )
         .withColumn("has_begun", sf.max("begins").over(recent.rangeBetween(-BEGUN_MINUTES, 0)))
     )
-    is_vain = sf.size("answered_ms") == 0
+    has_failed = sf.size("answered_ms") == 0
     one = sf.struct(
-        is_vain.alias("is_vain"),
+        has_failed.alias("has_failed"),
         "has_begun",
-        sf.size(sf.when(is_vain, sf.col("failed_ms")).otherwise(sf.col("answered_ms"))).alias("polls"),
-        sf.struct("recorder", "failed_ms").alias("teller"),
+        sf.size(sf.when(has_failed, sf.col("failed_ms")).otherwise(sf.col("answered_ms"))).alias("polls"),
+        sf.struct("recorder", "failed_ms").alias("counted"),
     )
     minutes = (
         polls.groupBy(*PLACE, "minute")
         .agg(sf.collect_list(one).alias("each"))
-        .select(*PLACE, "minute", (sf.size("each") > 1).alias("is_contested"), _teller("each").alias("teller"))
-        .select(*PLACE, "minute", "is_contested", "teller.*")
+        .select(
+            *PLACE, "minute", (sf.size("each") > 1).alias("is_contested"), _counted_recorder("each").alias("counted")
+        )
+        .select(*PLACE, "minute", "is_contested", "counted.*")
         .where(sf.col("is_contested") | (sf.size("failed_ms") > 0))
     )
-    itself = sf.struct(sf.col("minute"), sf.col("recorder").alias("teller"))
-    following = sf.struct((sf.col("minute") + 1).alias("minute"), sf.lit(None).cast("string").alias("teller"))
+    itself = sf.struct(sf.col("minute"), sf.col("recorder").alias("counted"))
+    following = sf.struct((sf.col("minute") + 1).alias("minute"), sf.lit(None).cast("string").alias("counted"))
     return (
         minutes.select(*PLACE, "failed_ms", sf.explode(sf.array(itself, following)).alias("of"))
         .groupBy(*PLACE, sf.col("of.minute").alias("minute"))
-        .agg(sf.max("of.teller").alias("teller"), sf.flatten(sf.collect_list("failed_ms")).alias("failed_ms"))
-        .where(sf.col("teller").isNotNull() | (sf.size("failed_ms") > 0))
+        .agg(sf.max("of.counted").alias("counted"), sf.flatten(sf.collect_list("failed_ms")).alias("failed_ms"))
+        .where(sf.col("counted").isNotNull() | (sf.size("failed_ms") > 0))
     )
 
 
-def _teller(each: str) -> Column:
+def _counted_recorder(each: str) -> Column:
     """Return the recorder that counts, of those in an array."""
 
     def first(some: Column, flag: str) -> Column:
@@ -169,16 +171,16 @@ def _teller(each: str) -> Column:
         most = sf.array_max(sf.transform(some, lambda one: one["polls"]))
         return sf.filter(some, lambda one: one["polls"] >= most * share)
 
-    known = first(frequent(first(sf.col(each), "is_vain"), RARE_SHARE), "has_begun")
-    return sf.array_min(sf.transform(frequent(known, DENSE_SHARE), lambda one: one["teller"]))
+    known = first(frequent(first(sf.col(each), "has_failed"), RARE_SHARE), "has_begun")
+    return sf.array_min(sf.transform(frequent(known, DENSE_SHARE), lambda one: one["counted"]))
 
 
-def _of_one_voice(rows: DataFrame, minutes: DataFrame) -> DataFrame:
+def _of_counted_recorder(rows: DataFrame, minutes: DataFrame) -> DataFrame:
     """Return the rows of the recorder that counts in each minute, with when the last poll before failed, if any."""
     joined = rows.withColumn("minute", _minute()).join(minutes, [*PLACE, "minute"], "left")
-    known = joined.where(sf.col("teller").isNull() | (sf.col("teller") == sf.col("recorder")))
+    known = joined.where(sf.col("counted").isNull() | (sf.col("counted") == sf.col("recorder")))
     failed_ms = sf.array_max(sf.filter("failed_ms", lambda failed: failed < sf.col("at_ms")))
-    return known.withColumn("failed_ms", failed_ms).drop("teller", "minute", "recorder")
+    return known.withColumn("failed_ms", failed_ms).drop("counted", "minute", "recorder")
 
 
 def _with_runs(rows: DataFrame, hours: Collection[int]) -> DataFrame:

@@ -110,11 +110,11 @@ class _Loop(Generic[Q]):
     on_reaped: OnReaped | None = None
     on_error: OnError | None = None
 
-    def _tell(self, key: str, reaped: Reaped) -> None:
+    def _report(self, key: str, reaped: Reaped) -> None:
         if self.on_reaped is not None and any(reaped):
             self.on_reaped(key, reaped)
 
-    def _tell_error(self, key: str, error: Exception) -> None:
+    def _report_error(self, key: str, error: Exception) -> None:
         """Call ``on_error``, or raise the error if there is none."""
         if self.on_error is None:
             raise error
@@ -138,9 +138,9 @@ class Reaper(_Loop[ListQueue]):
                 try:
                     reaped = queue.reap(grace_ms=self.grace_ms)
                 except SERVER_ERRORS as error:
-                    self._tell_error(queue.key, error)
+                    self._report_error(queue.key, error)
                 else:
-                    self._tell(queue.key, reaped)
+                    self._report(queue.key, reaped)
             self._stopped.wait(self.interval_s)
 
     def stop(self) -> None:
@@ -158,7 +158,7 @@ class AsyncReaper(_Loop[AsyncListQueue]):
                 try:
                     reaped = await queue.reap(grace_ms=self.grace_ms)
                 except SERVER_ERRORS as error:
-                    self._tell_error(queue.key, error)
+                    self._report_error(queue.key, error)
                 else:
-                    self._tell(queue.key, reaped)
+                    self._report(queue.key, reaped)
             await asyncio.sleep(self.interval_s)

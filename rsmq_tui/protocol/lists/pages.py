@@ -238,7 +238,7 @@ class ListPages:
         part, where, anchor, count, offset = request.part, request.where, request.anchor, request.count, request.offset
         ranges = ListRanges(self._runner, self._names, request.queue)
         wanted = None if anchor is None or where in ("first", "last") else read_item_id(anchor.id)
-        now, found, _ = await _look(ranges, [] if wanted is None else [wanted], elsewhere=False)
+        now, found, _ = await _locate(ranges, [] if wanted is None else [wanted], elsewhere=False)
         ready, depth = now.ready, now.ready + now.hidden
         low, high = (ready if part == "hidden" else 0), (ready if part == "ready" else depth)
         rank = low
@@ -269,7 +269,7 @@ class ListPages:
         """
         ranges, wanted = ListRanges(self._runner, self._names, queue), read_item_id(id)
         known = [] if wanted is None else [wanted]
-        now, found, _ = await _look(ranges, known, whole_bytes=BODY_BYTES_MAX if with_body else 0)
+        now, found, _ = await _locate(ranges, known, whole_bytes=BODY_BYTES_MAX if with_body else 0)
         if not found:
             return WholeMessage(now.at_ms, id, None, 0, None, 0, None)
         (row,) = found.values()
@@ -288,7 +288,7 @@ class ListPages:
         body = await self._at(ranges, wanted, wanted.place, wanted.position, arrived)
         if body is None:
             # To look for it, the server copies and hashes long items, which holds it up.
-            for place, position, _ in (await _look(ranges, [wanted]))[1].values():
+            for place, position, _ in (await _locate(ranges, [wanted]))[1].values():
                 body = await self._at(ranges, wanted, place, position, arrived)
         return body
 
@@ -306,7 +306,7 @@ class ListPages:
         """
         ranges = ListRanges(self._runner, self._names, queue)
         known = {place: id for id in ids if (place := read_item_id(id)) is not None}
-        now, found, is_known = await _look(ranges, list(known))
+        now, found, is_known = await _locate(ranges, list(known))
         scores = await self._scores(ranges, list(found.values()), now.hidden)
         again = {known[was]: (row.id, score) for (was, row), score in zip(found.items(), scores, strict=True)}
         return PresentItems(now.at_ms, again, is_known)
@@ -354,7 +354,7 @@ async def _rows(
     return rows
 
 
-async def _look(
+async def _locate(
     ranges: ListRanges, wanted: Sequence[ItemId], *, elsewhere: bool = True, whole_bytes: int = 0
 ) -> tuple[Moment, dict[ItemId, Located], bool]:
     """Find items near their old positions, and with ``elsewhere`` also where they may have moved to.

@@ -223,7 +223,7 @@ class ListWalk:
             return WindowItems(self._place, now, (), (), ())
         marks = hashes(items)
         top = length - 1 - positions[0]
-        known = self._known(marks, top, length) if self.history else 0
+        known = self._read_before(marks, top, length) if self.history else 0
         if known is None:
             return WindowItems(self._place, now, (), (), ())
         fresh = marks[known:]
@@ -245,7 +245,7 @@ class ListWalk:
         self._next = place
         self.is_over = place < self._last
 
-    def _known(self, marks: list[int], top: int, length: int) -> int | None:
+    def _read_before(self, marks: list[int], top: int, length: int) -> int | None:
         """Return how many items at the start of a window were read before; None if the window must repeat more items.
 
         ``top`` is the place of its first item.

@@ -306,7 +306,7 @@ class RsmqScan:
                     step = fitting(len(found), sum(found.sizes), count) if wanted.sizes else step
                 # Messages that wait are read before more are looked for.
                 if cursor is not None and len(waiting) <= 1:
-                    looking = await sent(self._runner, self._look(wanted, cursor, step, part))
+                    looking = await sent(self._runner, self._step(wanted, cursor, step, part))
                 before, reading = reading, None
                 if waiting and not bodies:
                     yield waiting.popleft()
@@ -347,7 +347,7 @@ class RsmqScan:
             sizes = not is_limited(maxsize)
         return _Wanted(zset, attributes, counts, bodies, sizes)
 
-    async def _look(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, ScanChunk]:
+    async def _step(self, wanted: _Wanted, cursor: bytes, step: int, part: ScanPart) -> tuple[bytes | None, ScanChunk]:
         """Scan one step from the cursor; return the next cursor, None at the end, and the messages found."""
         walk = ("ZSCAN", cursor, "COUNT", step)
         zset, attributes, counts = wanted.zset, wanted.attributes, wanted.counts

@@ -336,7 +336,7 @@ class BodyScan:
                 if wanted is None or not is_slow or chunk.is_last:
                     continue
                 # One step of a few fields tells whether the filter leaves enough out.
-                first, chunk, fields = await self._look_filtered(queue, cursor, _FIRST_FILTERED_FIELDS, wanted)
+                first, chunk, fields = await self._filtered_step(queue, cursor, _FIRST_FILTERED_FIELDS, wanted)
                 yield _unmet(chunk, met)
                 if not chunk.is_last and len(chunk.ids) > chunk.passed_over:
                     looking = await sent(self._runner, self._timed(queue, first, step))
@@ -357,7 +357,7 @@ class BodyScan:
         looking: dict[asyncio.Task[tuple[bytes, BodyChunk, int]], tuple[bytes, ScanPart]] = {}
 
         async def look(at: bytes, part: ScanPart, fields: int) -> None:
-            looking[await sent(self._runner, self._look_filtered(queue, at, fields, wanted))] = at, part
+            looking[await sent(self._runner, self._filtered_step(queue, at, fields, wanted))] = at, part
 
         try:
             for at, part in parts:
@@ -387,7 +387,7 @@ class BodyScan:
         found, scores = Messages((ids, *counted, list(map(len, bodies)), bodies)), counted[0]
         return at_ms, found.kept([score is not None for score in scores]) if None in scores else found
 
-    async def _look_filtered(
+    async def _filtered_step(
         self, queue: str, first: bytes, fields: int, wanted: BodyFilter
     ) -> tuple[bytes, BodyChunk, int]:
         """Scan one step of bodies that pass; return the next cursor, the bodies, and how many fields a step may take.
@@ -401,7 +401,7 @@ class BodyScan:
                 FILTERED_BODIES, (zset, attributes), (first, fields, wanted.pattern, *flags, *wanted.texts)
             )
         except ScriptsRefusedError:
-            step = await self._look(queue, first, fields)
+            step = await self._step(queue, first, fields)
             cursor, chunk = step.cursor, await self._chunk_of(step)
             return cursor, chunk, fitting(len(chunk.bodies), chunk.size, _STEP_FIELDS)
         read = dict(zip(found[::2], found[1::2], strict=True))
@@ -422,10 +422,10 @@ class BodyScan:
     async def _timed(self, queue: str, first: bytes, fields: int) -> tuple[_Step, float]:
         """Scan one step, and return how many seconds it took too."""
         started_s = time.monotonic()
-        found = await self._look(queue, first, fields)
+        found = await self._step(queue, first, fields)
         return found, time.monotonic() - started_s
 
-    async def _look(self, queue: str, first: bytes, fields: int) -> _Step:
+    async def _step(self, queue: str, first: bytes, fields: int) -> _Step:
         """Scan one step from a cursor, without the values if they are too long for one reply."""
         zset, attributes = self._keys.messages(queue), self._keys.attributes(queue)
         scan: list[bytes | str | int] = ["HSCAN", attributes, first, "COUNT", fields]

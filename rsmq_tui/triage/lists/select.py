@@ -439,7 +439,7 @@ async def _named(editor: ListEditor, queue: str, named: Iterable[tuple[str, str 
     Among equal items, as many are selected as were named.
     """
     left = 0
-    ids = [(_known(id), score) for id, score in named]
+    ids = [(_read_id(id), score) for id, score in named]
     at_ms = await editor.clock_us() // 1000
     worked_on = [(id, score) for id, score in ids if id.place == "processing"]
     if worked_on:
@@ -482,7 +482,7 @@ def _is_same(shown: str, now: bytes) -> bool:
         return False
 
 
-def _known(id: str) -> ItemId:
+def _read_id(id: str) -> ItemId:
     known = read_item_id(id)
     if known is None:
         raise TriageError(NO_ITEM_ID)

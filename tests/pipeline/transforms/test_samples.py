@@ -424,7 +424,7 @@ def test_only_minutes_in_which_something_is_to_be_decided_are_looked_up(spark: S
     ]
     found = minutes_in_doubt(frame(spark, rows)).toArrow().to_pylist()
 
-    assert {(row["ns"], row["minute"] * 60 * S - T): (row["teller"], row["failed_ms"]) for row in found} == {
+    assert {(row["ns"], row["minute"] * 60 * S - T): (row["counted"], row["failed_ms"]) for row in found} == {
         ("rsmq", 60 * S): ("r1", []),
         ("rsmq", 300 * S): ("r1", [T + 300 * S]),
         ("rsmq", 360 * S): (None, [T + 300 * S]),
