@@ -96,6 +96,19 @@ def test_lists_are_served_beside_namespaces(redis_url: str, client: Redis, tmp_p
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_queues_whose_trouble_is_expected_are_marked(redis_url: str, client: Redis, tmp_path: Path) -> None:
+    for queue in ("orders", "orders-dead"):
+        Rsmq(client).create_queue(queue)
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.live]\nurl = "{redis_url}"\nignore = ["*-dead"]\n')
+    with serving("--config", str(config), "--profile", "live", "exporter") as (process, url, _):
+        answer = ask(url)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS_MAX)
+
+    assert answer.value("rsmq_queue_expected") == answer.value("rsmq_queue_expected", queue="orders-dead") == 1
+
+
 def test_only_the_queues_that_are_named(redis_url: str, client: Redis) -> None:
     for queue in (b"orders", b"mail-a", b"mail-b", b"other", b"[x]"):
         plant_queue(client, queue)

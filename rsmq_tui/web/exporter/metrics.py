@@ -25,6 +25,7 @@ from prometheus_client.registry import Collector
 
 from rsmq_tui import __version__
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import is_named, printable
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
@@ -67,8 +68,16 @@ TARGET_LABELS = ("profile", "server", "ns")
 _UNITS = ("seconds", "bytes")
 _TOTAL = "_total"
 
-# The sample of a queue at the server's time in ms, None for no sample.
-_Value = Callable[[QueueState, int], float | None]
+
+class _Poll(NamedTuple):
+    """What samples depend on besides their queue: the server's time in ms, and the expected troubles of its profile."""
+
+    at_ms: int
+    expected: Expected
+
+
+# The sample of a queue in a poll, None for no sample.
+_Value = Callable[[QueueState, _Poll], float | None]
 
 
 class _QueueMetric(NamedTuple):
@@ -88,7 +97,7 @@ class _QueueMetric(NamedTuple):
 
 def _of_first_ready(span_ms: Callable[[QueueState, int], int | None]) -> _Value:
     """Return the function of a span of the first ready message, in seconds: 0 if none is ready."""
-    return lambda queue, at_ms: 0.0 if queue.ready == 0 else _seconds(span_ms(queue, at_ms))
+    return lambda queue, poll: 0.0 if queue.ready == 0 else _seconds(span_ms(queue, poll.at_ms))
 
 
 def _seconds(ms: int | None) -> float | None:
@@ -107,7 +116,7 @@ def _is_verdict(verdict: Verdict) -> _Value:
 def _of_flight(name: str) -> _Value:
     """Return the function of one of the times of messages in flight that were looked at last, in seconds."""
     ms_of = attrgetter(name)
-    return lambda queue, at_ms: None if (times := queue.times_at(at_ms)) is None else _seconds(ms_of(times))
+    return lambda queue, poll: None if (times := queue.times_at(poll.at_ms)) is None else _seconds(ms_of(times))
 
 
 def _has_counts(queue: QueueState) -> bool:
@@ -146,7 +155,7 @@ _QUEUE_METRICS = (
         "rsmq_queue_limit_seconds",
         "Time until the queue reaches its depth limit, its first message counts as aged or, if it grows, the memory of "
         "the server is full, at the higher rates of the last ten minutes; absent for no limit, or if it is unknown.",
-        lambda queue, at_ms: None if queue.limit is None else queue.limit.until_ms(at_ms)[0] / 1000,
+        lambda queue, poll: None if queue.limit is None else queue.limit.until_ms(poll.at_ms)[0] / 1000,
     ),
     _QueueMetric(
         "rsmq_queue_poison_messages",
@@ -202,6 +211,11 @@ _QUEUE_METRICS = (
         {f'verdict="{verdict}",': _is_verdict(verdict) for verdict in Verdict},
     ),
     _QueueMetric(
+        "rsmq_queue_expected",
+        "1 for a queue that the profile's `ignore` names, whose trouble is expected; absent for the others.",
+        lambda queue, poll: 1 if poll.expected.holds(queue.name) else None,
+    ),
+    _QueueMetric(
         "rsmq_queue_sent_messages_total",
         "Messages sent since the queue was created; absent if the queue does not count them.",
         lambda queue, _: _counted(queue.totalsent),
@@ -230,23 +244,24 @@ def queue_metrics(
             start = f"{metric.name}{{{label}"
             lines = [
                 f"{start}{labels}}} {_number(value)}\n"
-                for queue, labels, at_ms in found
-                if (value := value_of(queue, at_ms)) is not None
+                for queue, labels, poll in found
+                if (value := value_of(queue, poll)) is not None
             ]
             yield "".join(lines).encode()
 
 
-def _labelled(reading: Reading, queues: Sequence[str]) -> Iterator[tuple[QueueState, str, int]]:
-    """Yield the wanted queues, with their labels and the time of the server in ms; none of one that is down."""
+def _labelled(reading: Reading, queues: Sequence[str]) -> Iterator[tuple[QueueState, str, _Poll]]:
+    """Yield the wanted queues, with their labels and what else their samples depend on; none of one that is down."""
     if (snapshot := reading.current) is None:
         return
     of_target = dict(zip(TARGET_LABELS, _labels(reading.target), strict=True))
+    poll = _Poll(snapshot.at_ms, reading.target.expected)
     for queue in snapshot.queues:
         if not queues or is_named(queue.name, queues):
             # The series of RSMQ queues have no ``kind``, as in earlier versions.
             kind = {} if queue.kind == RSMQ.name else {"kind": queue.kind}
             labels = of_target | {"queue": label_value(queue.name)} | kind
-            yield queue, ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()), snapshot.at_ms
+            yield queue, ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()), poll
 
 
 def _escaped(value: str) -> str:

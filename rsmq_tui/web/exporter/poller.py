@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.poller import Polling
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import RSMQ
@@ -30,13 +31,14 @@ class Target:
     """What is polled: an RSMQ namespace of a server, or its queues of another kind.
 
     ``profile`` is empty for a server from a URL. An RSMQ namespace may have the same name as the ``ns`` of another
-    kind; the two then differ in ``kind``.
+    kind; the two then differ in ``kind``. ``expected`` are the expected troubles of the profile.
     """
 
     profile: str
     server: str
     ns: str
     kind: str = RSMQ.name
+    expected: Expected = field(default_factory=Expected)
 
 
 @dataclass(frozen=True, slots=True)

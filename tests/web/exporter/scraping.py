@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from rsmq_tui.monitor import RsmqPoller, Thresholds
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.kinds import LIST
@@ -122,6 +123,7 @@ async def exporting(
     patience_s: float = SECONDS_MAX,
     timeout_s: float = SECONDS_MAX,
     thresholds: Thresholds | None = None,
+    expected: Expected | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Exporter]:
     """Run an exporter of these servers that polls when it is scraped, unless told otherwise; the first is `s0`, …"""
@@ -129,12 +131,12 @@ async def exporting(
     for number, url in enumerate(urls):
         for ns in namespaces:
             poller = RsmqPoller(RsmqReader(url, ns, timeout_s=timeout_s), thresholds=thresholds, clock=clock)
-            target = Target(f"s{number}", poller.reader.label, ns)
+            target = Target(f"s{number}", poller.reader.label, ns, expected=expected or Expected())
             pollers.append(CountingPoller(target, poller, interval_s=interval_s, clock=clock))
         if lists:
             reader = ListReader(url, ListNames(), lists, timeout_s=timeout_s)
             list_poller = ListPoller(reader, thresholds=thresholds, clock=clock)
-            target = Target(f"s{number}", reader.label, LIST.ns, LIST.name)
+            target = Target(f"s{number}", reader.label, LIST.ns, LIST.name, expected or Expected())
             pollers.append(CountingPoller(target, list_poller, interval_s=interval_s, clock=clock))
     server = MetricsServer("127.0.0.1", 0)
     async with serving(server, TargetPollers(tuple(pollers), max_age_s=max_age_s, patience_s=patience_s)):

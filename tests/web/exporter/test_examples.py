@@ -10,6 +10,7 @@ import redis
 import yaml
 
 from rsmq_tui.monitor import Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.web.exporter.server import ALERT_RULES, DASHBOARD, read_example
 from tests.web.exporter.scraping import exporting
@@ -17,9 +18,9 @@ from tests.web.exporter.scraping import exporting
 # What may stand in our PromQL besides names of series and labels.
 WORDS = {
     *("sum", "max", "count", "rate", "increase", "deriv", "absent", "clamp_min", "vector", "label_values"),
-    *("by", "without", "on", "and", "or"),
+    *("by", "without", "on", "ignoring", "and", "or", "unless"),
 }
-GROUPING = re.compile(r"\b(?:by|without|on)\s*\(([^)]*)\)")
+GROUPING = re.compile(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)")
 SERIES = re.compile(r"([a-zA-Z_:][\w:]*)\s*\{([^}]*)\}")
 
 RULES: list[dict[str, Any]] = [
@@ -46,7 +47,7 @@ async def exposed(redis_url: str, client: redis.Redis) -> dict[str, set[str]]:
     Rsmq(client).send_message("orders", "x")
     client.lpush("queue:mail", "x")
     found: dict[str, set[str]] = {}
-    async with exporting(redis_url, lists=("queue:mail",)) as exporter:
+    async with exporting(redis_url, lists=("queue:mail",), expected=Expected(("orders", "queue:mail"))) as exporter:
         for sample in (await exporter.get()).samples:
             found.setdefault(sample.name, set()).update(sample.labels)
     return found
@@ -105,6 +106,15 @@ class TestRules:
             assert rule["labels"]["severity"] in ("warning", "critical")
             assert set(rule["annotations"]) == {"summary", "description"}
             assert re.fullmatch(r"\d+m", rule.get("for", "0m"))
+
+    def test_none_is_about_a_queue_whose_trouble_is_expected(self) -> None:
+        of_queues = [rule["expr"] for rule in RULES if "rsmq_queue_" in rule["expr"]]
+
+        assert len(of_queues) == 6
+        # All other labels of the two series are the same.
+        for expression in of_queues:
+            unless = "unless ignoring (verdict)" if "{verdict=" in expression else "unless"
+            assert expression.endswith(f" {unless} rsmq_queue_expected")
 
     def test_their_words_use_labels_that_they_have(self, exposed: dict[str, set[str]]) -> None:
         for rule in RULES:

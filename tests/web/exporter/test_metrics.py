@@ -10,6 +10,7 @@ import redis
 from rsmq_tui import __version__
 from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import Rsmq, make_id
 from rsmq_tui.web.exporter.metrics import label_value
@@ -69,6 +70,19 @@ async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Red
         answer = await exporter.get()
     assert answer.value("rsmq_queue_limit_seconds", queue="full") == 0
     assert answer.values("rsmq_queue_limit_seconds", queue="empty") == []
+
+
+async def test_a_queue_whose_trouble_is_expected(redis_url: str, client: redis.Redis) -> None:
+    for queue in ("orders", "orders-dead"):
+        Rsmq(client).create_queue(queue)
+    client.lpush("mail-dead", "x")
+    async with exporting(redis_url, lists=("mail-dead",), expected=Expected(("*-dead",))) as exporter:
+        answer = await exporter.get()
+    found = [sample for sample in answer.samples if sample.name == "rsmq_queue_expected"]
+    assert {(sample.labels["queue"], sample.value) for sample in found} == {("orders-dead", 1), ("mail-dead", 1)}
+    # Rules compare it with other series of the queue.
+    depths = [sample.labels for sample in answer.samples if sample.name == "rsmq_queue_depth_messages"]
+    assert all(sample.labels in depths for sample in found)
 
 
 async def test_how_long_things_take(redis_url: str, client: redis.Redis) -> None:

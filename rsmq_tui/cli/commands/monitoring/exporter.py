@@ -128,7 +128,7 @@ def _target_pollers(profiles: tuple[Profile, ...], *, max_age_s: float, patience
     pollers: dict[Target, TargetPoller] = {}
     for profile in profiles:
         for place in places_of(profile):
-            target = Target(profile.name, place.server, place.ns, place.kind.name)
+            target = Target(profile.name, place.server, place.ns, place.kind.name, profile.expected)
             # The same one twice would be the same series twice, which spoils a scrape.
             pollers.setdefault(target, TargetPoller(target, place.follower(), interval_s=profile.interval_s))
     return TargetPollers(tuple(pollers.values()), max_age_s=max_age_s, patience_s=patience_s)
