@@ -105,7 +105,7 @@ def test_a_trouble_began_when_it_did_however_long_ago(hour: tuple[Path, Live]) -
 async def test_sentences_are_those_of_the_recorders_thresholds(tmp_path: Path) -> None:
     used = Thresholds(stalled_ms=20_000, poison_rc=3)
     tapes = Tape(tmp_path, thresholds=used), Tape(tmp_path, "d" * 12, STAGE)
-    stalled = said("stalled", since_ms=NOON_MS - 40_000, idle_since_ms=NOON_MS - 40_000)
+    stalled = said("stalled", since_ms=NOON_MS - 40_000, idle_since_ms=NOON_MS - 40_000, poison=0)
     for tape in tapes:
         tape.poll(NOON_MS, stalled)
         tape.seal()

@@ -106,6 +106,19 @@ def state(**changes: Any) -> QueueState:
             "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; the first has waited 1 s",
         ),
         (
+            {"verdict": Verdict.GROWING, "since_ms": AT_MS - 90_000, "poison": 3, "highest_rc": 12},
+            "arrivals have exceeded deletes for 1m 30s; the first has waited 1 s; 3 poison messages",
+        ),
+        (
+            {**IDLE, "ready": 4, "totalrecv": 9, "poison": 1, "highest_rc": 9},
+            "4 messages ready and none received for 26m; 1 poison message",
+        ),
+        (
+            {**IDLE, "verdict": Verdict.GROWING, "pending_since_ms": AT_MS - 3_000, "poison": 3},
+            "was growing for 25m, until 3 s ago; the verdict ends when it has been clearly over for 30 s; "
+            "3 poison messages",
+        ),
+        (
             {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},
             "arrivals have exceeded deletes for –",
         ),
@@ -155,6 +168,11 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
             {"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12},
             {"poison_rc": 3},
             "3 messages received 3 times or more (up to 12)",
+        ),
+        (
+            {"verdict": Verdict.GROWING, "since_ms": AT_MS - 90_000, "oldest_ready_ms": None, "poison": 3},
+            {"poison_rc": 3},
+            "arrivals have exceeded deletes for 1m 30s; 3 poison messages (thresholds: poisoned 3 receives)",
         ),
         # What by other thresholds may not be ok.
         (

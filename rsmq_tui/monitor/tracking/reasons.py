@@ -44,6 +44,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             looked = unlooked or _checked(queue, at_ms, only_partly=True)
             higher = thresholds.changed(*_BEGINNING, only_higher=True, in_words=True)
             return f"nothing is wrong{_beginning(queue, at_ms)}{looked}{_by(higher)}" if queue.depth else "empty"
+    poison = _poison_beside(queue)
     if queue.pending_since_ms is not None:
         lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
         ended = ago(at_ms - queue.pending_since_ms)
@@ -51,9 +52,10 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         if queue.pending_until_ms is not None:
             # That a growth is over is found some time after its end.
             ends = f"in {duration(max(0, queue.pending_until_ms - at_ms))} unless it begins again"
-        return f"was {queue.verdict} for {lasted}, until {ended}; the verdict ends {ends}"
-    names = _NAMES.get(queue.verdict)
-    return f"{_trouble(queue, at_ms, thresholds)}{_by(thresholds.changed(*names, in_words=True)) if names else ''}"
+        return f"was {queue.verdict} for {lasted}, until {ended}; the verdict ends {ends}{poison}"
+    names = (*_NAMES.get(queue.verdict, ()), *(("poison_rc",) if poison else ()))
+    changed = thresholds.changed(*names, in_words=True) if names else ""
+    return f"{_trouble(queue, at_ms, thresholds)}{poison}{_by(changed)}"
 
 
 def _beginning(queue: QueueState, at_ms: int) -> str:
@@ -64,6 +66,13 @@ def _beginning(queue: QueueState, at_ms: int) -> str:
     if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_LEAST_MS:
         return f" yet: none {kind_named(queue.kind).taken} for {_idle(queue, at_ms)}"
     return ""
+
+
+def _poison_beside(queue: QueueState) -> str:
+    """Return the number of poison messages, which a worse verdict hides; empty for none."""
+    if not queue.poison or queue.verdict.rank >= Verdict.POISONED.rank:
+        return ""
+    return f"; {plural(queue.poison, 'poison message')}"
 
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
