@@ -16,7 +16,7 @@ from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
 from rsmq_tui.monitor.model import Differences, was_created_again
-from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds
+from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds, size
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.server.status import ServerInfo, server_change
 
@@ -558,6 +558,16 @@ def _shown(name: str, value: float) -> str:
     return "unlimited" if value == -1 else count(value)
 
 
+def _of_config(old: str | int, new: str | int) -> str:
+    """Say from what to what a setting was changed: a policy, or a number of bytes, 0 for no limit."""
+    if isinstance(old, str) or isinstance(new, str):
+        return f"{old} to {new}"
+    # A small change is not seen in rounded sizes.
+    shown = size if size(old) != size(new) else partial(plural, noun="byte")
+    before, after = (shown(each) if each else "unlimited" for each in (old, new))
+    return f"{before} to {after}"
+
+
 class Outage(NamedTuple):
     """A time in which a server was lost: from ``lost_ms``, and before ``back_ms``.
 
@@ -693,7 +703,23 @@ class ServerDetector:
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}
             found.append(self._event(at_ms, EventKind.EVICTED, Severity.ERROR, words, details))
             self._evicted, self._evicted_reported_ms = 0, at_ms
+        # Without a policy, a maxmemory of 0 may be unknown.
+        if before.maxmemory_policy and info.maxmemory_policy:
+            found += self._compare_config(before, info)
         return found
+
+    def _compare_config(self, before: ServerInfo, info: ServerInfo) -> list[Event]:
+        """Report the settings for the server's memory that were changed, also by a restart or a failover."""
+        changed = {
+            name: (old, new)
+            for name in ("maxmemory", "maxmemory_policy")
+            if (old := getattr(before, name)) != (new := getattr(info, name))
+        }
+        if not changed:
+            return []
+        words = ", ".join(f"{name.replace('_', '-')} {_of_config(old, new)}" for name, (old, new) in changed.items())
+        details = {name: {"before": old, "after": new} for name, (old, new) in changed.items()}
+        return [self._event(info.at_ms, EventKind.CONFIG, Severity.WARNING, words, details, same=words)]
 
     def _event(
         self, at_ms: int, kind: EventKind, severity: Severity, text: str, details: Mapping[str, Any], same: str = ""

@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     FAILOVER = "failover"
     ROLE = "role"
     EVICTED = "evicted"
+    CONFIG = "config"
     KNOWN = "known"
     CHANGE = "change"
 

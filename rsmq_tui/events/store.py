@@ -36,6 +36,7 @@ _SAME_OF_KIND_MS = {
     EventKind.FAILOVER: 45_000,
     EventKind.ROLE: 45_000,
     EventKind.EVICTED: 60_000,
+    EventKind.CONFIG: 45_000,
 }
 _SAME_VERDICT_MS = Thresholds().growing_ms
 _TIME_MAX = 1 << 62

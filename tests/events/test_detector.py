@@ -576,6 +576,22 @@ def test_evictions_are_summed_for_a_minute() -> None:
     assert server.observe_info(INFO._replace(evicted_keys=0, at_ms=200_000)) == []
 
 
+def test_settings_are_compared_if_both_are_known() -> None:
+    server = ServerDetector(SERVER)
+    known = INFO._replace(maxmemory=1 << 30, maxmemory_policy="noeviction")
+    for info in (INFO, known, INFO, known):
+        assert server.observe_info(info) == []
+
+    (found,) = server.observe_info(known._replace(maxmemory=(1 << 30) + 1))
+    assert (found.kind, found.text) == ("config", "maxmemory 1,073,741,824 bytes to 1,073,741,825 bytes")
+    # A server that is restarted without its settings.
+    restarted, found = server.observe_info(
+        ServerInfo("b" * 40, 7, "master", 0, at_ms=NOON_MS + 10_000, maxmemory_policy="noeviction")
+    )
+    assert (restarted.kind, found.kind) == ("restarted", "config")
+    assert found.text == "maxmemory 1.0 GiB to unlimited"
+
+
 def test_evictions_are_reported_after_the_clock_of_the_server_was_set_back() -> None:
     server = ServerDetector(SERVER)
     server.observe_info(INFO._replace(evicted_keys=5, at_ms=8_000_000))

@@ -285,13 +285,13 @@ async def test_evictions(tmp_path: Path) -> None:
     clock = FakeClock()
     with EmbeddedServer() as server, Redis.from_url(server.url) as client, recording(tmp_path, clock=clock) as recorder:
         async with aclosing(RsmqPoller(RsmqReader(server.url), clock=clock)) as poller:
+            used = int(client.info("memory")["used_memory"])
+            client.config_set("maxmemory-policy", "allkeys-random")
+            client.config_set("maxmemory", used + 500_000)
             await poller.poll()
             first = await poller.poll()
             recorder.observe(first, poller)
             await until(lambda: recorder.run_id(first.server))
-            used = int(client.info("memory")["used_memory"])
-            client.config_set("maxmemory-policy", "allkeys-random")
-            client.config_set("maxmemory", used + 500_000)
             for number in range(50):
                 client.set(f"filler{number}", "x" * 100_000)
             clock.now_s += INFO_EVERY_S
@@ -301,6 +301,30 @@ async def test_evictions(tmp_path: Path) -> None:
     (found,) = written(tmp_path)
     assert found.kind == "evicted"
     assert found.details["keys"] > 10
+
+
+async def test_settings_that_are_changed(tmp_path: Path) -> None:
+    clock = FakeClock()
+    with EmbeddedServer() as server, Redis.from_url(server.url) as client, recording(tmp_path, clock=clock) as recorder:
+        client.config_set("maxmemory-policy", "noeviction")
+        async with aclosing(RsmqPoller(RsmqReader(server.url), clock=clock)) as poller:
+            await poller.poll()
+            first = await poller.poll()
+            recorder.observe(first, poller)
+            await until(lambda: recorder.run_id(first.server))
+            client.config_set("maxmemory-policy", "allkeys-lru")
+            client.config_set("maxmemory", 100 << 20)
+            clock.now_s += INFO_EVERY_S
+            recorder.observe(await poller.poll(), poller)
+            await until(lambda: recorder.recent)
+            await recorder.aclose()
+    (found,) = written(tmp_path)
+    assert (found.kind, found.severity, found.queue) == ("config", "warning", None)
+    assert found.text == "maxmemory unlimited to 100.0 MiB, maxmemory-policy noeviction to allkeys-lru"
+    assert found.details == {
+        "maxmemory": {"before": 0, "after": 100 << 20},
+        "maxmemory_policy": {"before": "noeviction", "after": "allkeys-lru"},
+    }
 
 
 async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: Redis, tmp_path: Path) -> None:

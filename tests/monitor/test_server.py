@@ -244,7 +244,7 @@ async def test_a_full_memory_is_said_by_each_poll_until_there_is_room(policy: st
 
 
 def test_of_several_servers_each_one_that_is_full_is_named_once() -> None:
-    full, roomy = (ServerInfo("a", 1, "master", 0, used, 1_000, evicts_nothing=True) for used in (1_001, 999))
+    full, roomy = (ServerInfo("a", 1, "master", 0, used, 1_000, maxmemory_policy="noeviction") for used in (1_001, 999))
     rsmq, lists, other = (
         Snapshot(NOW_MS, server, ns, place=place, info=info)
         for server, ns, place, info in (

@@ -106,7 +106,7 @@ async def test_the_overview_says_that_the_memory_is_full() -> None:
     async with opened(source, [queue_of("orders")], size=(150, 30)) as pilot:
         words = "! memory is full, messages are refused"
         assert words not in shown(pilot)
-        info = ServerInfo("abc", 1, "master", 0, 1_000_001, 1_000_000, START_MS, evicts_nothing=True)
+        info = ServerInfo("abc", 1, "master", 0, 1_000_001, 1_000_000, START_MS, maxmemory_policy="noeviction")
         source.play(replace(source.last, info=info))
         await until(pilot, lambda: words in shown(pilot), "it is said")
 

@@ -34,7 +34,7 @@ class ServerInfo(NamedTuple):
 
     ``uptime_s`` is how long it runs, ``evicted_keys`` a count since its start. ``used_memory`` and ``maxmemory`` are in
     bytes; 0 for unknown, and a ``maxmemory`` of 0 is no limit. ``is_stale`` is True for a replica without its
-    primary. ``evicts_nothing`` is True if its policy is known to be noeviction.
+    primary. ``maxmemory_policy`` says what it evicts when its memory is full, empty for unknown.
     """
 
     run_id: str
@@ -45,12 +45,12 @@ class ServerInfo(NamedTuple):
     maxmemory: int = 0
     at_ms: int = 0
     is_stale: bool = False
-    evicts_nothing: bool = False
+    maxmemory_policy: str = ""
 
     @property
     def refuses_messages(self) -> bool:
         """True if its memory is full and it makes no room: it then refuses all that needs memory."""
-        return self.evicts_nothing and 0 < self.maxmemory <= self.used_memory
+        return self.maxmemory_policy == "noeviction" and 0 < self.maxmemory <= self.used_memory
 
 
 class ServerChange(NamedTuple):
@@ -140,7 +140,7 @@ async def read_server_info(runner: ScriptRunner) -> ServerInfo:
     return ServerInfo(
         fields.get("run_id", ""), _number(fields, "uptime_in_seconds"), fields.get("role", ""),
         _number(fields, "evicted_keys"), _number(fields, "used_memory"), _number(fields, "maxmemory"), clock_ms(clock),
-        fields.get("master_link_status") == "down", fields.get("maxmemory_policy") == "noeviction",
+        fields.get("master_link_status") == "down", fields.get("maxmemory_policy", ""),
     )  # fmt: skip
 
 
