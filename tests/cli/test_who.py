@@ -23,7 +23,7 @@ def test_without_yes_there_is_a_guess_and_no_monitor(command: Command, orders: R
 
 
 def test_with_yes_it_watches(command: Command, orders: Rsmq) -> None:
-    done = command("who", "orders", "--yes", "--seconds", "0.1", "--json")
+    done = command("who", "orders", "--yes", "--for", "0.1", "--json")
     (found,) = done.lines
     assert done.status == 0
     assert (found["queue"], found["watched"], found["refused"], found["clients"]) == ("orders", True, None, [])
@@ -56,6 +56,6 @@ def test_what_cannot_be_watched_is_a_usage_error(command: Command, orders: Rsmq)
     assert (gone.status, gone.out) == (2, b"")
     assert "no such queue" in gone.err
     for span in ("2", "0"):
-        long = command("who", "orders", "--seconds", span)
+        long = command("who", "orders", "--for", span)
         assert (long.status, long.out) == (2, b"")
         assert f"'{span}' is not between 0.1s and 1s" in long.err

@@ -32,7 +32,10 @@ def test_what_is_no_duration_in_whole_seconds(text: str) -> None:
 OPTION_OF_URL = "\nThe URL of a server is the value of an option: -r URL"
 OPTIONS = [
     (["--interval", "1m"], "interval", 60),
+    (["demo", "--headless", "--for", "2m"], "seconds", 120),
     (["demo", "--headless", "--seconds", "2m"], "seconds", 120),
+    (["who", "q", "--for", "500ms"], "seconds", 0.5),
+    (["who", "q", "--seconds", "500ms"], "seconds", 0.5),
     (["messages", "send", "q", "x", "--delay", "1h30m"], "delay", 5400),
     (["messages", "hide", "q", "--all", "--for", "10m"], "seconds", 600),
     (["messages", "hide", "q", "--all", "--seconds", "10m"], "seconds", 600),

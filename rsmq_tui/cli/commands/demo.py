@@ -32,21 +32,21 @@ DEMO_LIST_AGE = "created"
 
 
 _STATUSES = {
-    0: "you quit, the time of --seconds is over, or the scenarios are listed",
+    0: "you quit, the time of --for is over, or the scenarios are listed",
     2: "a usage error, or its server cannot be started, or has ended",
 }
 
 
 @click.command(
     cls=Command,
-    examples=("", "--tour", "--list", "--scenario poison", "--plain", "--headless --seconds 10m"),
+    examples=("", "--tour", "--list", "--scenario poison", "--plain", "--headless --for 10m"),
     statuses=_STATUSES,
 )
 @option("--scenario NAME", "begin with this scenario", click.Choice(tuple(DEMO_SCENARIOS)), default="mixed")
 @option("--list", "list the scenarios", name="lists_scenarios")
 @option("--tour", "learn in ten steps, each with something to do")
 @option("--headless", "only run the workload, and print the server's URL")
-@option("--seconds T", "with --headless: end after this time: 30, 10m", at_least(0.1))
+@option("--for --seconds T", "with --headless: end after this time: 30, 10m", at_least(0.1), name="seconds")
 # Accepted, so that the error can explain why it is refused.
 @option("-r --redis-url URL", "", hidden=True)
 # How a page of `rsmq-tui serve demo` joins the demo that runs.
@@ -116,7 +116,7 @@ def _controls(server: Server, workload: WorkloadProcess, options: Options) -> De
 def refuse(options: Options) -> None:
     """Raise ``UsageError`` for options that a demo does not accept."""
     if options.seconds is not None and not options.headless:
-        raise UsageError("--seconds needs --headless; q ends the dashboard")
+        raise UsageError("--for needs --headless; q ends the dashboard")
     if options.redis_url is not None:
         raise UsageError("demo starts its own server and takes no -r; `rsmq-tui -r URL` watches yours")
     if options.profile:

@@ -158,7 +158,7 @@ command: a guess. MONITOR shows no replies: each receive from a list and each de
 @click.command(
     cls=Command,
     notes=_WHO_NOTES,
-    examples=("orders", "orders --yes --json", "list:queue:mail --seconds 0.5 --yes"),
+    examples=("orders", "orders --yes --json", "list:queue:mail --for 0.5 --yes"),
     statuses={
         0: "watched", 1: "the server refuses MONITOR: only a guess", 2: "a usage error, or the server cannot be read",
         3: "not watched, without --yes: only a guess", 130: "interrupted",
@@ -166,9 +166,10 @@ command: a guess. MONITOR shows no replies: each receive from a list and each de
 )  # fmt: skip
 @queue_argument
 @option(
-    "--seconds T",
-    f"how long to watch, {SECONDS_MAX:g} at most",
+    "--for --seconds T",
+    f"how long to watch, {SECONDS_MAX:g} at most: 0.5, 500ms",
     at_least(0.1, SECONDS_MAX),
+    name="seconds",
     default=f"{SECONDS_MAX:g}",
 )
 @option("--yes", "watch the commands of all clients, without a prompt")
