@@ -1,9 +1,33 @@
 """`rsmq-tui who`: a guess without a yes, what clients do with one, and what a server refuses."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 from redis import Redis
 
 from rsmq_tui.protocol import Rsmq
 from tests.cli.conftest import Command
+
+
+@contextmanager
+def receiving(url: str, name: str) -> Iterator[None]:
+    """A client of that name that receives from ``orders`` as often as it can."""
+    ends = threading.Event()
+
+    def receive() -> None:
+        with Redis.from_url(url, client_name=name) as client:
+            while not ends.is_set():
+                Rsmq(client).receive_message("orders", vt=0)
+
+    thread = threading.Thread(target=receive, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 def test_without_yes_there_is_a_guess_and_no_monitor(command: Command, orders: Rsmq, client: Redis) -> None:
@@ -33,6 +57,19 @@ def test_with_yes_it_watches(command: Command, orders: Rsmq) -> None:
     assert shown.status == 0
     assert "Watched" in shown.text
     assert "no client used this queue" in shown.err
+
+
+@pytest.mark.parametrize(("columns", "last"), [(80, ["ADDRESS", "NAME"]), (120, ["ADDRESS", "LIBRARY", "NAME"])])
+def test_the_table_fits_the_terminal(
+    command: Command, orders: Rsmq, redis_url: str, columns: int, last: list[str]
+) -> None:
+    with receiving(redis_url, "worker-of-all-orders-in-the-north"):
+        shown = command("who", "orders", "--yes", terminal=True, columns=columns).text.splitlines()
+
+    _, titles, *rows = shown
+    assert titles.split() == ["RECEIVES", "DELETES", "SENDS", "CALLS", *last]
+    assert rows
+    assert all("worker-of" in row and len(row) <= columns for row in rows)
 
 
 def test_a_list_tells_who_is_blocked(command: Command, client: Redis) -> None:

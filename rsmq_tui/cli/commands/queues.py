@@ -245,18 +245,19 @@ def _print_clients(found: QueueClients, waiters: Waiters | None) -> None:
         print_words(f"Blocked on lists of this server: {waiters.anywhere:,}; {here}.")
     if found.ended is not None:
         table = TextTable(
-            *(TextColumn(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS", "CALLS")),
-            TextColumn("ADDRESS", 21), TextColumn("NAME", 20), TextColumn("LIBRARY", 0),
+            *(TextColumn(title, 8, right=True) for title in ("RECEIVES", "DELETES", "SENDS")),
+            TextColumn("CALLS", 8, right=True, drop=1), TextColumn("ADDRESS", 21), TextColumn("LIBRARY", 20, drop=2),
+            TextColumn("NAME", 0),
         )  # fmt: skip
         for client in found.activities:
             numbers = map(count, (client.receives, client.deletes, client.sends, client.calls))
-            table.print(*numbers, client.address, client.name, client.library)
+            table.print(*numbers, client.address, client.library, client.name)
         if not found.activities:
             say("no client used this queue meanwhile")
         return
     groups = TextTable(
-        TextColumn("CLIENTS", 8, right=True), TextColumn("IDLE", 7, right=True), TextColumn("NAME", 24),
-        TextColumn("LIBRARY", 20), TextColumn("LAST COMMAND", 0),
+        TextColumn("CLIENTS", 8, right=True), TextColumn("IDLE", 7, right=True, drop=1), TextColumn("NAME", 24),
+        TextColumn("LIBRARY", 20, drop=2), TextColumn("LAST COMMAND", 0),
     )  # fmt: skip
     for group_ in found.groups or ():
         idle = duration(group_.idle_s * 1000)
