@@ -61,6 +61,12 @@ def test_get_takes_a_filter(command: Command, orders: Rsmq) -> None:
     assert command("messages", "get", "nope", "--filter", "rc>0").status == 2
 
 
+def test_get_takes_ids_as_changes_do(command: Command, orders: Rsmq) -> None:
+    ids = orders.send_messages("spare", ["a", "b", "c"])
+    for arguments in (["spare", "--id", *ids], ["spare", ids[0], "--id", *ids[1:]], ["--id", *ids, "--json", "spare"]):
+        assert [line["body"] for line in command("messages", "get", *arguments).lines] == ["a", "b", "c"]
+
+
 def test_get_decodes_bodies(command: Command, orders: Rsmq) -> None:
     stored = base64.b64encode(gzip.compress(b'{"n": 1, "inner": "[2]"}'))
     id, word = (orders.send_message("spare", text) for text in (stored.decode(), "word"))
@@ -77,6 +83,7 @@ def test_get_decodes_bodies(command: Command, orders: Rsmq) -> None:
     [
         ([], "get takes either ids or --filter"),
         (["x" * 32, "--filter", "rc>0"], "get takes either ids or --filter"),
+        (["--id", "x" * 32, "--filter", "rc>0"], "get takes either ids or --filter"),
         (["x" * 32, "--limit", "1"], "--limit needs --filter"),
         (["--filter", "customer=7"], 'unknown field "customer". Did you mean json.customer?'),
     ],

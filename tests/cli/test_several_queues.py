@@ -203,6 +203,7 @@ def test_received_messages_are_included_on_request(
         (("delete", "*", "--id", "x"), "for one queue"),
         (("delete", "*", "--all", "--limit", "3"), "for one queue"),
         (("get", "*", "x"), "ids are of one queue"),
+        (("get", "*", "--id", "x"), "ids are of one queue"),
         (("ack", "orders-*", "--all"), "ack is for list queues"),
         (("list", "*", "--count", "--group-by", "shape"), "--count"),
     ],

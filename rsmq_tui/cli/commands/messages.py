@@ -198,12 +198,16 @@ def _list_command(options: Options) -> int:
 )
 @queue_argument
 @click.argument("ids", nargs=-1, metavar="[ID]...")
+@option(
+    "--id ID...", "messages with these ids, as for changes; or name them after the queue", name="more_ids", many=True
+)
 @_filtered
 @option("--raw", "print only the bodies, byte for byte")
 @option("--decode", "decode bodies, and name the layers: gzip, zlib, zstd, MessagePack, base64, JSON in strings")
 @json_option
 @with_read_only
 def _get_command(options: Options) -> int:
+    options.ids += options.more_ids
     if options.raw and sys.stdout.isatty():
         raise UsageError("--raw prints bodies unchanged, escape sequences included: redirect it to a file, > FILE")
     return run_interruptibly(lambda _: _get(options))
