@@ -18,7 +18,7 @@ from rsmq_tui.cli.output import print_words, say
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import KindPlace, named_places, words_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.detector import MaintenanceDetector, QueueDetector, ServerDetector
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownReader
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -157,9 +157,10 @@ class PlainOverview:
     """Converts the snapshots of one place to lines: all its queues at first, then the changes.
 
     Changes are found as for the log of events. ``name`` distinguishes the place from others. ``server`` is shared by
-    the places of one server, one of which ``informs`` it of restarts; lines about it have its ``server_name``, or else
-    its address. ``clock`` is the monotonic clock of the snapshots, in seconds. ``known`` returns the acknowledgements
-    of a server's namespace, by the names of the queues. Trouble that is ``expected`` is printed as such.
+    the places of one server, one of which ``informs`` it of restarts and reports its maintenance; lines about it have
+    its ``server_name``, or else its address. ``clock`` is the monotonic clock of the snapshots, in seconds. ``known``
+    returns the acknowledgements of a server's namespace, by the names of the queues. Trouble that is ``expected`` is
+    printed as such.
     """
 
     def __init__(
@@ -182,6 +183,7 @@ class PlainOverview:
         self._clock = clock
         self._all_known = known
         self._expected = expected
+        self._maintenance = MaintenanceDetector(expected)
         # The queues whose trouble is acknowledged now, and the acknowledgements that have ended since the start.
         self._known: dict[str, Known] = {}
         self._ended: set[tuple[str, int]] = set()
@@ -197,6 +199,8 @@ class PlainOverview:
         lines = [
             self._event(event, at_ms) for event in self._server.observe(self._name, snapshot.connection.failure, at_ms)
         ]
+        if self._informs:
+            lines += [self._event(event, at_ms) for event in self._maintenance.observe(snapshot.server, now_ms())]
         if self._informs and snapshot.info is not None:
             lines += [self._event(event, at_ms) for event in self._server.observe_info(snapshot.info)]
         lines += self._access(snapshot, at_ms)

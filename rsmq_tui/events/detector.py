@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
+from rsmq_tui.events.known import local_minute
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
-from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS
+from rsmq_tui.monitor.incidents import FLAP_SPAN_MS, FLAPS, HOLD_MS, QUEUE_FLAP_SPAN_MS, Expected
 from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration, duration_up, plural, seconds, size
 from rsmq_tui.protocol import Failure
@@ -725,3 +726,30 @@ class ServerDetector:
         self, at_ms: int, kind: EventKind, severity: Severity, text: str, details: Mapping[str, Any], same: str = ""
     ) -> Event:
         return Event(at_ms, self._server, "", None, kind, severity, text, details, same, at_ms, self.run_id)
+
+
+class MaintenanceDetector:
+    """Finds the beginning and the end of maintenance of one server, as they are configured."""
+
+    def __init__(self, expected: Expected) -> None:
+        self._expected = expected
+        self._span: tuple[int, int] | None = None
+
+    def observe(self, server: str, now_ms: float) -> list[Event]:
+        """Return what has begun and ended since the last call; the first returns a maintenance that goes on."""
+        before, self._span = self._span, self._expected.span_at(now_ms)
+        span = self._span
+        if span == before:
+            return []
+        found = []
+        if before is not None and (span is None or span[0] > before[1]):
+            found.append(_maintenance(server, before[1], "maintenance is over", "over", before))
+        if span is not None:
+            words = f"maintenance until {local_minute(span[1], zone=True)}: no alerts are sent"
+            found.append(_maintenance(server, span[0], words, str(span[1]), span))
+        return found
+
+
+def _maintenance(server: str, at_ms: int, text: str, same: str, span: tuple[int, int]) -> Event:
+    details = {"from_ms": span[0], "until_ms": span[1]}
+    return Event(at_ms, server, "", None, EventKind.MAINTENANCE, Severity.INFO, text, details, same, at_ms)

@@ -35,6 +35,7 @@ class EventKind(StrEnum):
     ROLE = "role"
     EVICTED = "evicted"
     CONFIG = "config"
+    MAINTENANCE = "maintenance"
     KNOWN = "known"
     CHANGE = "change"
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rsmq_tui.events.detector import QueueDetector, ServerDetector
+from rsmq_tui.events.detector import MaintenanceDetector, QueueDetector, ServerDetector
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownReader
 from rsmq_tui.events.model import Event, EventKind, Severity
@@ -22,6 +22,7 @@ from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import sqlite_version
 from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
 from rsmq_tui.triage.actions import DeleteQueue
 from rsmq_tui.triage.change import Change, State
@@ -77,6 +78,8 @@ class EventRecorder:
         self._shown: tuple[Event, ...] = ()
         self._queues: dict[str, tuple[str, QueueDetector]] = {}
         self._servers: dict[str, ServerDetector] = {}
+        # By the server and the times of its maintenance: several profiles may have the same server.
+        self._maintenance: dict[tuple[str, Sequence[tuple[int, int]]], MaintenanceDetector] = {}
         # The place whose poll reads the INFO of each server.
         self._informing: dict[str, str] = {}
         self._work: deque[_Work] = deque()
@@ -130,14 +133,17 @@ class EventRecorder:
             self._work.append(work)
             self._news.notify()
 
-    def observe(self, snapshot: Snapshot, source: Source) -> None:
-        """Compare a snapshot with the last one of its place; returns at once."""
+    def observe(self, snapshot: Snapshot, source: Source, expected: Expected | None = None) -> None:
+        """Compare a snapshot with the last one of its place; returns at once.
+
+        ``expected`` are the expected troubles of its profile, if it has any.
+        """
         connection, at_ms = snapshot.connection, snapshot.at_ms
         if connection.failure is not None:
             fresh_s = connection.fresh_at_s
             now_s = self._clock()
             at_ms = round(self._wall_s() * 1000) if fresh_s is None else at_ms + round((now_s - fresh_s) * 1000)
-        self._give(lambda: self._detect(snapshot, source, at_ms))
+        self._give(lambda: self._detect(snapshot, source, at_ms, expected))
 
     async def aclose(self) -> None:
         """Write what was taken, and end, without waiting for a disk that hangs."""
@@ -265,19 +271,27 @@ class EventRecorder:
                 self._last_id = stored.id
                 self._recent.append(stored.event)
 
-    def _detect(self, snapshot: Snapshot, source: Source, at_ms: int) -> Sequence[Event]:
+    def _detect(self, snapshot: Snapshot, source: Source, at_ms: int, expected: Expected | None) -> Sequence[Event]:
         server, ns = snapshot.server, snapshot.ns
         known = self._queues.get(snapshot.place)
         if known is None or known[0] != ns:
             reported = None if self._store is None else self._store.reported_verdicts(server, ns)
             known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, reported)
-        of_server = self._server(server).observe(snapshot.place, snapshot.connection.failure, at_ms)
+        of_server = self._maintained(server, expected)
+        of_server += self._server(server).observe(snapshot.place, snapshot.connection.failure, at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
         if is_first and snapshot.info is not None and snapshot.info.run_id:
             of_server += self._server(server).observe_info(snapshot.info)
         of_queues = self._with_changes(known[1].observe(snapshot))
         return [*of_server, *of_queues, *self._end_known(snapshot)]
+
+    def _maintained(self, server: str, expected: Expected | None) -> list[Event]:
+        """Return what begins and ends of the maintenance of a server, by the local clock, as for alerts."""
+        if expected is None or not expected.spans:
+            return []
+        known = self._maintenance.setdefault((server, expected.spans), MaintenanceDetector(expected))
+        return known.observe(server, self._wall_s() * 1000)
 
     def _with_changes(self, events: list[Event]) -> list[Event]:
         """Return the events; if a change from this machine deleted a queue, its event names the change."""

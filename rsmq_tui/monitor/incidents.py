@@ -116,9 +116,15 @@ class Expected(NamedTuple):
         """Return whether a queue is in trouble, and every trouble of it is expected."""
         return queue.verdict.is_trouble and self.holds(queue.name)
 
+    def span_at(self, at_ms: float) -> tuple[int, int] | None:
+        """Return the span in which a time is, of several the one that ends last; None for none."""
+        spans = (span for span in self.spans if span[0] <= at_ms < span[1])
+        return max(spans, key=lambda span: span[1], default=None)
+
     def end_ms(self, at_ms: float) -> int | None:
         """Return until when every trouble is expected that there is at a time; None if it is not."""
-        return max((to_ms for from_ms, to_ms in self.spans if from_ms <= at_ms < to_ms), default=None)
+        span = self.span_at(at_ms)
+        return None if span is None else span[1]
 
     def rest(self, start_ms: int, end_ms: int) -> tuple[int, int] | None:
         """Return the beginning and the end of the part of a trouble outside the expected spans; None if there is none.

@@ -752,7 +752,7 @@ class RsmqApp(App[None]):
     def _record_events(self, snapshot: Snapshot, server: WatchedServer) -> None:
         events = self.dashboard.events
         if events is not None:
-            events.observe(snapshot, server.source)
+            events.observe(snapshot, server.source, self.dashboard.expected(server))
             self._tell_problems("events", events.problems)
 
     def _tell_problems(self, of: str, problems: Mapping[str, str]) -> None:

@@ -238,10 +238,14 @@ class Dashboard:
         part = self.part(place)
         return {} if part is None or self.events is None or self.replay is not None else self.events.known(part)
 
+    def expected(self, server: WatchedServer) -> "Expected | None":
+        """Return the troubles of a server that are expected, None if there are none."""
+        return self._expected.get(server.name)
+
     @property
     def ignored(self) -> "dict[str, Expected]":
         """The queues whose trouble is expected, by the places of the servers that have such."""
-        found = {server.place: self._expected.get(server.name) for server in self.servers}
+        found = {server.place: self.expected(server) for server in self.servers}
         return {place: expected for place, expected in found.items() if expected is not None and expected.queues}
 
     def maintenance(self, at_ms: float) -> str:
@@ -249,9 +253,7 @@ class Dashboard:
 
         ``at_ms`` is the time by this machine's clock.
         """
-        ends = {
-            server.name: found.end_ms(at_ms) for server in self.servers if (found := self._expected.get(server.name))
-        }
+        ends = {server.name: found.end_ms(at_ms) for server in self.servers if (found := self.expected(server))}
         ends_ms = {name: end_ms for name, end_ms in ends.items() if end_ms is not None}
         if not ends_ms or self.replay is not None:
             return ""

@@ -156,6 +156,16 @@ def test_expected_trouble_is_told_so_and_comes_last() -> None:
     assert line.endswith("; expected")
 
 
+def test_maintenance_is_told() -> None:
+    spans = ((0, now_ms() + 3_600_000),)
+    overview = PlainOverview("", "namespace rsmq", Thresholds(), ServerDetector(SERVER), expected=Expected((), spans))
+    first, *_ = overview.observe(polled(state("calm")))
+    # It began on another day.
+    assert first.startswith(f"1970-01-01 {SERVER}: maintenance until ")
+    assert first.endswith(": no alerts are sent")
+    assert overview.observe(polled(state("calm"), s=1)) == []
+
+
 def test_an_unreadable_file_of_acknowledgements_is_told_once(redis_url: str, client: Redis, tmp_path: Path) -> None:
     env = environment(XDG_STATE_HOME=str(tmp_path))
     (tmp_path / "rsmq-tui").mkdir()

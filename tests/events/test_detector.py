@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.events.detector import QueueDetector, ServerDetector, losses_of, lost_words
+from rsmq_tui.events.detector import MaintenanceDetector, QueueDetector, ServerDetector, losses_of, lost_words
+from rsmq_tui.events.known import local_minute
 from rsmq_tui.events.model import Event, ReportedVerdict, Severity
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.server.status import ServerInfo
 from tests.events.made import NOON_MS, SERVER, polled, state
@@ -590,6 +592,42 @@ def test_settings_are_compared_if_both_are_known() -> None:
     )
     assert (restarted.kind, found.kind) == ("restarted", "config")
     assert found.text == "maxmemory 1.0 GiB to unlimited"
+
+
+HOUR_MS = 3_600_000
+
+
+def test_maintenance_begins_and_ends_as_configured() -> None:
+    spans = (
+        (NOON_MS, NOON_MS + HOUR_MS),
+        (NOON_MS + HOUR_MS, NOON_MS + 2 * HOUR_MS),
+        (NOON_MS + 5 * HOUR_MS, NOON_MS + 6 * HOUR_MS),
+    )
+    maintained = MaintenanceDetector(Expected((), spans))
+
+    def found(hours: float) -> list[tuple[int, str]]:
+        events = maintained.observe(SERVER, NOON_MS + hours * HOUR_MS)
+        assert all((event.kind, event.queue, event.begin_ms) == ("maintenance", None, event.at_ms) for event in events)
+        return [((event.at_ms - NOON_MS) // HOUR_MS, event.text) for event in events]
+
+    def until(hours: int) -> str:
+        return f"maintenance until {local_minute(NOON_MS + hours * HOUR_MS, zone=True)}: no alerts are sent"
+
+    assert found(-1) == []
+    assert found(0.1) == [(0, until(1))]
+    assert found(0.9) == []
+    # The next one follows at once.
+    assert found(1) == [(1, until(2))]
+    # This computer slept meanwhile.
+    assert found(5.5) == [(2, "maintenance is over"), (5, until(6))]
+    assert found(6) == [(6, "maintenance is over")]
+    assert found(7) == []
+
+
+def test_a_longer_maintenance_within_another_is_named() -> None:
+    maintained = MaintenanceDetector(Expected((), ((0, 2 * HOUR_MS), (HOUR_MS, 3 * HOUR_MS))))
+    times = [[event.at_ms for event in maintained.observe(SERVER, at_ms)] for at_ms in range(0, 4 * HOUR_MS, HOUR_MS)]
+    assert times == [[0], [HOUR_MS], [], [3 * HOUR_MS]]
 
 
 def test_evictions_are_reported_after_the_clock_of_the_server_was_set_back() -> None:

@@ -17,13 +17,14 @@ from rsmq_tui.events.model import Event
 from rsmq_tui.events.recorder import RECENT, EventRecorder, deletions
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.monitor import RsmqPoller, Thresholds, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.poller import INFO_EVERY_S
-from rsmq_tui.protocol import Rsmq, RsmqReader
+from rsmq_tui.protocol import Failure, Rsmq, RsmqReader
 from rsmq_tui.triage.actions import DeleteQueue, Move, Purge
 from rsmq_tui.triage.rsmq.backend import RsmqBackend
 from rsmq_tui.triage.scope import Named
 from rsmq_tui.triage.service import ChangeService
-from tests.events.made import event, polled, state
+from tests.events.made import NOON_MS, event, polled, state
 from tests.monitor.timing import FakeClock
 from tests.servers.real import real_server
 from tests.triage.doing import done, undone
@@ -325,6 +326,37 @@ async def test_settings_that_are_changed(tmp_path: Path) -> None:
         "maxmemory": {"before": 0, "after": 100 << 20},
         "maxmemory_policy": {"before": "noeviction", "after": "allkeys-lru"},
     }
+
+
+def test_maintenance_is_recorded_once_also_while_the_server_is_lost(tmp_path: Path) -> None:
+    now_s = NOON_MS / 1000
+    expected = Expected((), ((NOON_MS + 60_000, NOON_MS + 120_000),))
+    lost = Failure("refused", "connection refused", "")
+
+    def observe(recorder: EventRecorder, failure: Failure | None = None) -> None:
+        # Two places of a server.
+        for place in ("rsmq", "lists"):
+            recorder.observe(polled(state("a"), place=place, failure=failure), STILL, expected)
+
+    with recording(tmp_path, wall_s=lambda: now_s) as one:
+        observe(one)
+        wait_until(lambda: not one._work)
+        now_s += 61
+        observe(one, lost)
+        wait_until(lambda: "maintenance" in kinds(one))
+        # Another dashboard is started meanwhile.
+        with recording(tmp_path, wall_s=lambda: now_s) as other:
+            observe(other)
+            wait_until(lambda: not other._work)
+            now_s += 60
+            observe(one)
+            wait_until(lambda: kinds(one).count("maintenance") == 2)
+            observe(other)
+    found = [event for event in written(tmp_path) if event.kind == "maintenance"]
+    assert [event.at_ms - NOON_MS for event in found] == [60_000, 120_000]
+    assert found[0].text.startswith("maintenance until ")
+    assert [event.text for event in found[1:]] == ["maintenance is over"]
+    assert {event.severity for event in found} == {"info"}
 
 
 async def test_info_that_is_not_allowed_leaves_the_rest(redis_url: str, client: Redis, tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
+from rsmq_tui.events.known import local_minute
 from rsmq_tui.events.model import Event, EventKind, Severity
 from rsmq_tui.events.recorder import EventRecorder
 from rsmq_tui.events.store import EventStore
 from rsmq_tui.history.reading import History
 from rsmq_tui.history.recorder import Recorder
+from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import RsmqPoller, Verdict
+from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.protocol import Failure, Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
@@ -35,7 +38,9 @@ pytestmark = pytest.mark.slow
 
 
 @asynccontextmanager
-async def watched(source: ScriptedSource, folder: Path, height: int = 30) -> AsyncIterator[Pilot[None]]:
+async def watched(
+    source: ScriptedSource, folder: Path, height: int = 30, expected: Expected | None = None
+) -> AsyncIterator[Pilot[None]]:
     """Run the app with a recorder of events, after the first poll."""
 
     def start() -> EventRecorder:
@@ -43,7 +48,9 @@ async def watched(source: ScriptedSource, folder: Path, height: int = 30) -> Asy
         recorder.start()
         return recorder
 
-    app = RsmqApp([WatchedServer(source)], clock=source.clock, events=start)
+    app = RsmqApp(
+        [WatchedServer(source)], clock=source.clock, events=start, expected=None if expected is None else {"": expected}
+    )
     async with app.run_test(size=(132, height), notifications=True) as pilot:
         await play(pilot, source, poll_of(source, [queue_of("orders"), queue_of("mail")]))
         await until(pilot, lambda: app.dashboard.events, "events are recorded")
@@ -64,6 +71,13 @@ async def trouble(pilot: Pilot[None], source: ScriptedSource, s: int = 2) -> Non
     await play(pilot, source, poll_of(source, stalled(at_ms), at_ms))  # type: ignore[arg-type]
     events = app_of(pilot).dashboard.events
     await until(pilot, lambda: events and len(events.recent) > 0, "it is recorded")
+
+
+async def test_maintenance_is_an_event(source: ScriptedSource, tmp_path: Path) -> None:
+    span = now_ms() - 3_600_000, now_ms() + 3_600_000
+    async with watched(source, tmp_path, expected=Expected((), (span,))) as pilot:
+        await pilot.press("L")
+        await says(pilot, f"maintenance until {local_minute(span[1], zone=True)}: no alerts are sent")
 
 
 async def test_the_screen_shows_what_happened_and_enter_goes_to_the_queue(

@@ -29,8 +29,8 @@ _FULL_FROM = 110
 _NOTES = f"""\
 A running dashboard, or `rsmq-tui watch`, records events: verdicts that change, with their reasons; queues that were
 created, deleted or emptied, and whose attributes changed; servers that were lost, came back, restarted, failed over,
-evicted keys or got other settings for their memory; and the changes made from this machine. The last {LIMIT:,} are
-kept, of all servers; -r and --profile select servers, without contacting them.
+evicted keys or got other settings for their memory; maintenance windows; and the changes made from this machine. The
+last {LIMIT:,} are kept, of all servers; -r and --profile select servers, without contacting them.
 
 A filter consists of words, as for / on the dashboard. Each must be part of the queue's name, the server or the text, or
 the beginning of the kind or severity; !word excludes."""

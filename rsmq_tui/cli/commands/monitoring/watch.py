@@ -214,7 +214,7 @@ async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: Ev
     async with aclosing(place.follower(name)) as poller, aclosing(poller.snapshots()) as snapshots:
         async for snapshot in snapshots:
             runner.apply(snapshot, place.profile.thresholds, place.profile.name)
-            recorder.observe(snapshot, poller)
+            recorder.observe(snapshot, poller, place.profile.expected)
 
 
 async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
