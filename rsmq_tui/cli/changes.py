@@ -126,7 +126,7 @@ async def _make(
     try:
         async with waiting(line, [first.server]):
             for service in services:
-                await tell_what_was_interrupted(service)
+                await report_interrupted(service)
             try:
                 preview = await look(lambda progress: line.show(progress_words(progress)))
             except asyncio.CancelledError:
@@ -165,7 +165,7 @@ async def _carry_out(
             raise RuntimeError("a run without an end")
         report = run.report
     for each, part in _parts(preview, report):
-        _tell(options, each, part)
+        _print_report(options, each, part)
     if isinstance(report, SeveralReport) and not wants_json(options):
         print_words(f"{plural(len(report.reports), 'queue')}: {report.sum}")
     if not wants_json(options) and report.did_nothing:
@@ -177,7 +177,7 @@ async def _carry_out(
     return EXIT_FAILED if report.stopped or report.tally.failed or preview.elsewhere or is_refused else 0
 
 
-async def tell_what_was_interrupted(service: ChangeService) -> None:
+async def report_interrupted(service: ChangeService) -> None:
     """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
     for change in await service.recover():
         title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
@@ -288,12 +288,12 @@ def unsearched_words(number: int, queue: str | None = None) -> str:
     return f"{plural(number, 'message')}{of_queue} could not be searched: the body is too long."
 
 
-def _tell(options: Options, preview: Preview, report: ChangeReport) -> None:
+def _print_report(options: Options, preview: Preview, report: ChangeReport) -> None:
     # Who undoes with --yes has seen no preview.
     warnings = [note for note in preview.notes if note == ANOTHER_SERVER]
     said = [unsearched_words(preview.unsearched)] if preview.unsearched else []
     if wants_json(options):
-        _tell_as_json(preview, report, warnings)
+        _print_report_json(preview, report, warnings)
     else:
         undo = f"; rsmq-tui undo {report.change} reverts it" if report.undoable else ""
         print_words(f"{report.queue}: {report.sentence}{undo}")
@@ -312,7 +312,7 @@ def _changed_words(ids: Sequence[str]) -> str:
     return f"{skipped}; --even-if-received includes such messages"
 
 
-def _tell_as_json(preview: Preview, report: ChangeReport, warnings: Sequence[str]) -> None:
+def _print_report_json(preview: Preview, report: ChangeReport, warnings: Sequence[str]) -> None:
     tally = report.tally
     fields_json(
         action=report.name,

@@ -90,7 +90,7 @@ class Hysteresis:
         held_ms = self._span_ms if flapping_ms is None else flapping_ms
         return not 0 <= at_ms - self.changed_ms < (held_ms if self.is_flapping else hold_ms)
 
-    def tell(self) -> int:
+    def report(self) -> int:
         """Record that the value is reported now, and return how often it changed since the last report."""
         changes, self.changes = self.changes, 0
         self.reported, self.reported_ms, self.is_flapping = self.value, self.changed_ms, False
@@ -392,7 +392,7 @@ class QueueDetector:
             found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
         is_worse = known.reported is None or verdict.rank < known.reported.rank
         if is_worse and (not known.is_flapping or known.is_new):
-            self._tell(queue, last, known, found)
+            self._report(queue, last, known, found)
         elif known.is_flapping or verdict is not known.reported:
             self._held[queue.name] = queue, last
         else:
@@ -413,11 +413,11 @@ class QueueDetector:
             known = self._verdicts[name]
             is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
             if known.is_settled(at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
-                self._tell(queue, last, known, found)
+                self._report(queue, last, known, found)
 
-    def _tell(self, queue: QueueState, last: QueueState | None, known: Hysteresis, found: list[Event]) -> None:
+    def _report(self, queue: QueueState, last: QueueState | None, known: Hysteresis, found: list[Event]) -> None:
         before, changed_ms, lasted_ms = known.reported, known.changed_ms, self._lasted_ms(queue.name, known, last)
-        changes = known.tell()
+        changes = known.report()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
@@ -667,7 +667,7 @@ class ServerDetector:
             found.append(self._event(at_ms, EventKind.FLAPPING, Severity.WARNING, words, details))
         was_flapping = link.is_flapping
         if link.changes and (link.reported is not link.value or was_flapping) and link.is_settled(at_ms, 0):
-            changed_ms, changes = link.changed_ms, link.tell()
+            changed_ms, changes = link.changed_ms, link.report()
             if is_lost:
                 facts = {"failure": "" if failure is None else failure.kind, "changes": changes}
                 words = f"{lost_words(failure)}{_often(changes)}"

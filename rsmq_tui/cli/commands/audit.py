@@ -187,7 +187,7 @@ async def _audit(options: Options, profile: Profile, looked: _Looked) -> int:
             opened.push_async_callback(place.aclose)
         try:
             for place, queues in await _chosen(places, options.queues):
-                await _look(options, place, queues, looked, printer, line)
+                await _audit_place(options, place, queues, looked, printer, line)
         except PeekError as error:
             raise UsageError(str(error) if label in str(error) else f"cannot read {label}: {error}") from error
     for sentence in looked.unseen:
@@ -247,7 +247,7 @@ async def _chosen(places: Sequence[KindPlace], queues: Sequence[str]) -> list[tu
     return chosen
 
 
-async def _look(
+async def _audit_place(
     options: Options,
     place: KindPlace,
     queues: Sequence[str] | None,

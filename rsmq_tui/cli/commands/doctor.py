@@ -116,10 +116,10 @@ Section = tuple[str, Sequence[CheckResult]]
 @with_read_only
 def command(options: Options) -> int:
     """Print what is found; the exit status is 0 when the dashboard will work and 1 when it will not."""
-    return run_interruptibly(lambda _: _look(options))
+    return run_interruptibly(lambda _: _diagnose(options))
 
 
-async def _look(options: Options) -> int:
+async def _diagnose(options: Options) -> int:
     sections: list[Section] = []
     file = file_result(options)
     configuration = [file]

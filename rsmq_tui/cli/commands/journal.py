@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rsmq_tui.cli.changes import Ask, make, open_journal, service_of, tell_what_was_interrupted
+from rsmq_tui.cli.changes import Ask, make, open_journal, report_interrupted, service_of
 from rsmq_tui.cli.errors import UsageError, refusing
 from rsmq_tui.cli.filters import BY_FILTER, filter_of, filter_option
 from rsmq_tui.cli.interrupts import run_interruptibly
@@ -135,7 +135,7 @@ async def _settle(options: Options, journal: Journal) -> int:
         service = service_of(place_of(profile))
         try:
             async with waiting(ProgressLine(), [label]):
-                await tell_what_was_interrupted(service)
+                await report_interrupted(service)
         except TriageError as error:
             reasons[label] = str(error)
         finally:

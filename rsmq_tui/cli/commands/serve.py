@@ -133,7 +133,7 @@ async def _serve(options: Options, access: "Access", content: _Content, interrup
         served = Served(
             content.arguments, environment, access, options.prefix, sessions_max=options.sessions, idle_s=options.idle
         )
-        server = WebServer(served, _tell_failed)
+        server = WebServer(served, _print_failure)
         try:
             try:
                 await hub.start()
@@ -144,7 +144,7 @@ async def _serve(options: Options, access: "Access", content: _Content, interrup
                 port = await server.start(options.host, options.port)
             except (OSError, UnicodeError) as error:
                 raise cannot_listen(options.host, options.port, error) from error
-            _tell_address(options, access, port)
+            _print_address(options, access, port)
             await stop.wait()
         finally:
             await server.aclose()
@@ -152,12 +152,12 @@ async def _serve(options: Options, access: "Access", content: _Content, interrup
     return EXIT_INTERRUPTED if interrupts.taken else 0
 
 
-def _tell_failed(errors: str) -> None:
+def _print_failure(errors: str) -> None:
     for line in errors.splitlines():
         say(f"page: {printable(line)}")
 
 
-def _tell_address(options: Options, access: "Access", port: int) -> None:
+def _print_address(options: Options, access: "Access", port: int) -> None:
     host = f"[{options.host}]" if ":" in options.host else options.host
     address = f"http://{host}:{port}{options.prefix}/"
     if options.new_secret:

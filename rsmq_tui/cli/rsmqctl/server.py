@@ -75,13 +75,13 @@ class Server:
             yield
             return
         words = f"rsmqctl: waiting for {self.profile.address.label}; gives up after {TIMEOUT_S:g} s without an answer"
-        telling = Timer(_WAIT_S, print, (words,), {"file": sys.stderr})
-        telling.start()
+        timer = Timer(_WAIT_S, print, (words,), {"file": sys.stderr})
+        timer.start()
         try:
             yield
         finally:
-            telling.cancel()
-            telling.join()
+            timer.cancel()
+            timer.join()
 
     def missing(self, queue: str) -> FailedError:
         """Return the error for a queue that does not exist."""

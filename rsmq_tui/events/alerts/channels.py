@@ -71,7 +71,7 @@ def sender(channel: Channel, write: Write) -> Send:
 def notification(channel: Channel, message: AlertMessage, environment: Mapping[str, str]) -> str:
     """Return the escape sequence of a notification, or a bell if the terminal is not known to support any."""
     in_tmux = bool(environment.get("TMUX"))
-    sequence = channel.sequence or _known_sequence(environment)
+    sequence = channel.sequence or _sequence_of(environment)
     # GNU Screen cannot pass it on, and tmux does so only if its user allows it.
     if not sequence or (in_tmux and not channel.tmux) or (environment.get("STY") and not in_tmux):
         return _BELL
@@ -91,7 +91,7 @@ def notification(channel: Channel, message: AlertMessage, environment: Mapping[s
     return written
 
 
-def _known_sequence(environment: Mapping[str, str]) -> str:
+def _sequence_of(environment: Mapping[str, str]) -> str:
     for variable, beginning, sequence in _TERMINALS:
         if environment.get(variable) and environment[variable].startswith(beginning):
             return sequence

@@ -308,7 +308,7 @@ class _Followed:
         for name, reported in found.items():
             known = self._conditions[name] = Hysteresis(reported=False)
             known.change(True, now.ms - (now.wall_ms - reported.since_ms))
-            known.tell()
+            known.report()
         self.restored = set(found)
         latest_ms = max((reported.reported_ms for reported in found.values()), default=now.wall_ms)
         self._firing_sent_ms = now.ms - (now.wall_ms - latest_ms)
@@ -378,16 +378,16 @@ class _Followed:
             return []
         firing, over = self._settled(now.ms, muted)
         if over and not self._rule.resolved:
-            self._tell(AlertState.RESOLVED, over, now)
+            self._due_of(AlertState.RESOLVED, over, now)
             over = []
         found: list[_Due] = []
         if not (firing or over):
             self._due_ms = None
         elif self._is_time(now.ms):
-            found = [self._tell(AlertState.FIRING, firing, now)] if firing else []
+            found = [self._due_of(AlertState.FIRING, firing, now)] if firing else []
             for (is_gone, words), names in self._by_end(over, change).items():
                 deletions = {name: deletion for name in names if (deletion := self._gone.get(name))}
-                due = self._tell(AlertState.RESOLVED, names, now)
+                due = self._due_of(AlertState.RESOLVED, names, now)
                 found.append(due._replace(is_gone=is_gone, change=words, deletions=deletions))
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
@@ -427,7 +427,7 @@ class _Followed:
                 continue
             if known.value is known.reported:
                 if known.is_flapping:
-                    known.tell()
+                    known.report()
                 self._settle(name, known)
             elif not known.value:
                 over.append(name)
@@ -454,7 +454,7 @@ class _Followed:
             return True
         return now_ms - self._due_ms >= GROUP_MS and (self._sent_ms is None or now_ms - self._sent_ms >= EVERY_MS)
 
-    def _tell(self, state: AlertState, names: Sequence[str], now: _Now) -> _Due:
+    def _due_of(self, state: AlertState, names: Sequence[str], now: _Now) -> _Due:
         lasts_ms, since_ms = 0, {}
         changes = self._conditions[names[0]].changes
         for name in names:
@@ -465,7 +465,7 @@ class _Followed:
             end_ms = now.ms if known.value else self._over_ms.get(name, known.changed_ms)
             lasts_ms = max(lasts_ms, end_ms - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
-            known.tell()
+            known.report()
             self._settle(name, known)
         news = names
         if self._store is not None:
@@ -485,7 +485,7 @@ class _Followed:
             self._gone.pop(name, None)
 
 
-class Telling(NamedTuple):
+class Notice(NamedTuple):
     """A message, and the same one without the queues that another program has reported; None if it has reported all."""
 
     message: AlertMessage
@@ -536,12 +536,12 @@ class AlertRules:
         now_ms: int,
         wall_s: float,
         muted: Collection[str] = (),
-    ) -> list[Telling]:
+    ) -> list[Notice]:
         """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
         poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, muted)
         if poll.has_answer:
             poll = self._compared(poll)
-        found: list[Telling] = []
+        found: list[Notice] = []
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
                 continue
@@ -574,14 +574,14 @@ class AlertRules:
             losses = losses_of(differences) if change.is_restart else Losses()
             self._restarts[place] = now.ms, losses, self._last_ms.get(place, now.ms)
 
-    def _take_queues(self, rule: Rule, poll: _Poll) -> list[Telling]:
+    def _take_queues(self, rule: Rule, poll: _Poll) -> list[Notice]:
         """Apply a rule to the queues of a place."""
         snapshot, now = poll.snapshot, poll.now
         topic = Topic(self._contents[rule.name], rule.when.text, poll.profile, snapshot.server, snapshot.ns)
         followed = self._follow(topic, rule, now)
         self._observe_queues(rule, poll, followed)
         due = followed.due(now, poll.muted, self._server_changes.get(poll.place))
-        return self._tellings_of_queues(rule, poll, due) if due else []
+        return self._notices_of_queues(rule, poll, due) if due else []
 
     def _observe_queues(self, rule: Rule, poll: _Poll, followed: _Followed) -> None:
         """Let a rule follow for which queues it holds now, since when, and for which it is over."""
@@ -604,7 +604,7 @@ class AlertRules:
                 # An age that has reached its limit has no forecast, and is not over.
                 is_aged = (queue.waiting_ms(at_ms) or 0) >= poll.thresholds.aged_ms
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
-                is_known = is_over and not (queue.name in unlooked and _may_be_unlooked(queue))
+                is_known = is_over and not (queue.name in unlooked and _may_have_unread_counts(queue))
                 others.append((queue.name, False if is_known else None))
             if poll.changed is None:
                 lost = names - {queue.name for queue in queues}
@@ -617,7 +617,7 @@ class AlertRules:
         over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
         followed.recover({name: None if ms is None else ms + ahead_ms for name, ms in over_ms.items()})
 
-    def _tellings_of_queues(self, rule: Rule, poll: _Poll, due: Sequence[_Due]) -> list[Telling]:
+    def _notices_of_queues(self, rule: Rule, poll: _Poll, due: Sequence[_Due]) -> list[Notice]:
         snapshot, check = poll.snapshot, self._checks[rule.name]
         present = {queue.name: queue for queue in snapshot.queues}
 
@@ -635,9 +635,9 @@ class AlertRules:
                 each.lasts_ms if self._is_patient else None, is_gone=each.is_gone, change=each.change,
             )  # fmt: skip
 
-        return [Telling(message(each, each.names), message(each, each.news) if each.news else None) for each in due]
+        return [Notice(message(each, each.names), message(each, each.news) if each.news else None) for each in due]
 
-    def _take_server(self, rule: Rule, poll: _Poll) -> list[Telling]:
+    def _take_server(self, rule: Rule, poll: _Poll) -> list[Notice]:
         """Apply a rule to a server, from the states of its places."""
         snapshot, profile, now = poll.snapshot, poll.profile, poll.now
         places = self._of_servers.setdefault((rule.name, snapshot.server), {})
@@ -677,7 +677,7 @@ class AlertRules:
                 rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=lasts_ms,
                 reason=words,
             )  # fmt: skip
-            found.append(Telling(message, message if each.news else None))
+            found.append(Notice(message, message if each.news else None))
         return found
 
     def _restart_words(self, profile: str, snapshot: Snapshot, now: _Now) -> str:
@@ -761,6 +761,6 @@ def _is_near(condition: Condition, snapshot: Snapshot) -> bool | None:
     return left_ms < condition.bound + condition.or_equal
 
 
-def _may_be_unlooked(queue: QueueState) -> bool:
+def _may_have_unread_counts(queue: QueueState) -> bool:
     """Return whether there may be receive counts that polls have not read since the start."""
     return bool(queue.depth and queue.totalrecv) and queue.looked_all_ms is None

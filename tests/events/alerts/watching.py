@@ -35,12 +35,12 @@ class Watched:
         found: list[AlertMessage] = []
         for _ in range(s):
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
-            tellings = self.rules.apply(
+            notices = self.rules.apply(
                 snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
                 muted=self.muted,
             )  # fmt: skip
-            found += [telling.message for telling in tellings]
-            self.news += [telling.news for telling in tellings]
+            found += [notice.message for notice in notices]
+            self.news += [notice.news for notice in notices]
             self.s += 1
         self.sent += found
         return found

@@ -109,13 +109,13 @@ async def _serve(options: Options) -> int:
         )
         say(f"listening{only_here}: {server.url}/metrics")
         async with asyncio.TaskGroup() as group:
-            telling = group.create_task(_tell_missing(pollers, options.queues))
+            missing = group.create_task(_print_missing(pollers, options.queues))
             await stop.wait()
-            telling.cancel()
+            missing.cancel()
     return 0
 
 
-async def _tell_missing(pollers: TargetPollers, wanted: Sequence[str]) -> None:
+async def _print_missing(pollers: TargetPollers, wanted: Sequence[str]) -> None:
     """Print which of the queues of --queue are not there, as the first polls find, if all of these succeed."""
     readings = [reading.current for reading in await pollers.scrape()] if wanted else []
     there = [queue.name for snapshot in readings if snapshot for queue in snapshot.queues]

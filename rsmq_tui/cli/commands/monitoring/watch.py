@@ -128,7 +128,7 @@ def _print(message: AlertMessage, options: Options) -> None:
     sys.stdout.flush()
 
 
-def _known_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
+def _acknowledged_queues(folder: Path) -> dict[tuple[str, str], set[str]]:
     """Return the queues whose trouble is known, by server and namespace; none if the file cannot be read."""
     found: dict[tuple[str, str], set[str]] = {}
     if (folder / KNOWN_NAME).exists():
@@ -146,7 +146,7 @@ async def _once(
     options: Options, interrupts: Interrupts, alerts: Alerts, places: Sequence[tuple[str, KindPlace]]
 ) -> int:
     found: list[AlertMessage] = []
-    known = _known_queues(state_folder())
+    known = _acknowledged_queues(state_folder())
     runner = AlertRunner(
         alerts,
         _terminal(),
@@ -202,7 +202,7 @@ async def _go_on(
     say(f"watching {what}, by {plural(len(alerts.rules), 'rule')}; Ctrl+C stops it")
     jobs = [_follow(name, place, runner, recorder) for name, place in places]
     try:
-        return await run_until_ended(interrupts, [*jobs, _tell_problems(runner, recorder)])
+        return await run_until_ended(interrupts, [*jobs, _print_problems(runner, recorder)])
     finally:
         await asyncio.to_thread(runner.close)
         await recorder.aclose()
@@ -217,7 +217,7 @@ async def _follow(name: str, place: KindPlace, runner: AlertRunner, recorder: Ev
             recorder.observe(snapshot, poller, place.profile.expected)
 
 
-async def _tell_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
+async def _print_problems(runner: AlertRunner, recorder: EventRecorder) -> None:
     """Print what has begun to fail, and what works again."""
     known: dict[str, str] = {}
     while True:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _EXIT_LEFT_OUT = 4
 # Each update asks Java about its tasks.
 _LOOK_S = 0.5
-_TELL_EVERY_S = 1.0
+_PROGRESS_EVERY_S = 1.0
 _ENDING_S = 20.0
 _CANCEL_EVERY_S = 0.5
 _BAR = 24
@@ -186,7 +186,7 @@ class _Watched:
         with _signals(self._end):
             worker.start()
             while worker.is_alive() and not self._ended_by:
-                self._tell()
+                self._print_progress()
                 worker.join(_LOOK_S)
             if self._ended_by:
                 self._line.clear()
@@ -218,14 +218,14 @@ class _Watched:
                     engine.cancel()
             worker.join(_CANCEL_EVERY_S)
 
-    def _tell(self) -> None:
+    def _print_progress(self) -> None:
         current = self._progress.current()
         if not current.doing:
             return
         done, total = current.tasks
         if self._as_json:
             progress = (current.doing, current.share, current.tasks)
-            if progress == self._shown or time.monotonic() < self._shown_s + _TELL_EVERY_S:
+            if progress == self._shown or time.monotonic() < self._shown_s + _PROGRESS_EVERY_S:
                 return
             self._shown, self._shown_s = progress, time.monotonic()
             fields_json(
@@ -381,7 +381,7 @@ def _generate(options: Options) -> int:
         until_ms = now_ms() // DAY_MS * DAY_MS
     line, begun_s = ProgressLine(), time.monotonic()
 
-    def tell(progress: Progress) -> None:
+    def show(progress: Progress) -> None:
         taken_ms, made_files = (time.monotonic() - begun_s) * 1000, max(1, progress.files - progress.kept)
         left = duration(taken_ms * (progress.of - progress.files) / made_files)
         made = f"{count(progress.rows)} rows, {size(progress.bytes)}"
@@ -400,7 +400,7 @@ def _generate(options: Options) -> int:
             ),
             options.out,
         )
-        done = generator.run(tell)
+        done = generator.run(show)
     except HistoryError as error:
         line.clear()
         raise UsageError(printable(str(error))) from error

@@ -101,12 +101,12 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
     pace = Pace(options.every / 1000, None if options.messages is None else options.messages / 1000, options.bodies)
     where = printable(recorder.label)
     say(f"recording {places} into {where}; Ctrl+C stops it")
-    telling = asyncio.create_task(_Telling(recorder, watched, loop).run())
+    reporting = asyncio.create_task(_Reporting(recorder, watched, loop).run())
     try:
         await record([each for _, each in watched], recorder, pace, stop)
     finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
     tally = recorder.tally
     say(f"recorded {places} into {where}: {_amount(recorder)}")
     if tally.lost:
@@ -133,7 +133,7 @@ def _watched(profiles: "Sequence[Profile]") -> "list[tuple[KindPlace, RecordedPl
     return list(found.values())
 
 
-class _Telling:
+class _Reporting:
     """Prints the progress, on a terminal as a line that is overwritten, and problems anywhere."""
 
     def __init__(
@@ -152,15 +152,15 @@ class _Telling:
         begun_s = self._loop.time()
         try:
             while True:
-                self._tell_changes()
+                self._print_changes()
                 lasted = duration((self._loop.time() - begun_s) * 1000)
                 self._line.show(f"{lasted}: {_amount(self._recorder)}{self._last_failure()}")
                 await asyncio.sleep(_LOOK_S)
         finally:
-            self._tell_changes()
+            self._print_changes()
             self._line.clear()
 
-    def _tell_changes(self) -> None:
+    def _print_changes(self) -> None:
         """Print what has begun to fail, and what works again."""
         tally = self._recorder.tally
         now = {place.full_title: watched.failure for place, watched in self._watched}

@@ -93,7 +93,7 @@ def command(options: Options) -> int:
         link=options.link,
     )
     app.run()
-    _tell_problems(history)
+    _print_problems(history)
     return app.return_code or 0
 
 
@@ -158,7 +158,7 @@ def _moment(text: str, option: str, span: "RecordedSpan", after_ms: int | None =
     return at_ms
 
 
-def _tell_problems(history: "History") -> None:
+def _print_problems(history: "History") -> None:
     for problem in history.problems[:_PROBLEMS_SHOWN]:
         say(printable(problem))
     if (more := len(history.problems) - _PROBLEMS_SHOWN) > 0:
