@@ -129,13 +129,15 @@ class ChangeService:
         *,
         queue: str | None = None,
         unsettled: bool = False,
+        only_last: bool = False,
         scope: PartScope | None = None,
         on_progress: ScanCallback = lambda _: None,
     ) -> Preview:
         """Return what undoing a change would do: that change, or the last one (of that queue).
 
         With ``scope`` only the messages that it selects are undone. Messages that another client, not the change, may
-        have removed or put there are changed only with ``unsettled``.
+        have removed or put there are changed only with ``unsettled``. If nobody sees the preview, ``only_last`` refuses
+        to undo a change after which there was one that did nothing: that one may be meant.
         """
         self._refuse_if_read_only()
         with explained():
@@ -143,7 +145,7 @@ class ChangeService:
             await self._recover(journal)
             server, ns = self.server, self.ns
             if change is None:
-                found = await asyncio.to_thread(last_to_undo, journal, server, ns, queue)
+                found = await asyncio.to_thread(last_to_undo, journal, server, ns, queue, only_last=only_last)
             else:
                 found = await asyncio.to_thread(change_to_undo, journal, server, change, unsettled=unsettled)
             if isinstance(scope, Chosen) and change not in (None, found.change):

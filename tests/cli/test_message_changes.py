@@ -285,6 +285,24 @@ def test_a_change_that_changed_nothing_says_so(
     assert shown.err == ("" if left else "rsmq-tui: change 1 has changed nothing: 3 skipped, 0 failed\n")
 
 
+@pytest.mark.parametrize("arguments", [["1"], ["--queue", "orders"]], ids=" ".join)
+def test_an_undo_without_a_preview_does_not_go_on_to_an_older_change(
+    command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    orders.create_queue("hot")
+    ids = orders.send_messages("hot", ["x"] * 3)
+    with monkeypatch.context() as meanwhile:
+        _received_after_the_preview(orders, 3, meanwhile)
+        assert command("messages", "delete", "hot", "--id", *ids, "--yes").lines[0]["done"] == 0
+    assert command("undo").status == 3
+    refused = command("undo", "--yes")
+    assert (refused.status, refused.text) == (2, "")
+    assert "change 2, the last one, changed nothing" in refused.err
+    assert "`rsmq-tui undo 1 --yes` applies it" in refused.err
+    assert command("undo", *arguments, "--yes").status == 0
+
+
 @pytest.mark.parametrize(("most", "left_out"), [(1000, 0), (5, 0), (3, 2)])
 def test_ids_of_those_that_were_received_are_printed_up_to_a_limit(
     command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch, most: int, left_out: int

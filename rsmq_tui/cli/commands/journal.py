@@ -109,7 +109,12 @@ def _previewer(options: Options, queue: str | None = None) -> Ask:
     elif options.filter is not None:
         scope = Matching(filter_of(options))
     return lambda service, on_progress: service.preview_undo(
-        options.change, queue=queue, unsettled=options.unsettled, scope=scope, on_progress=on_progress
+        options.change,
+        queue=queue,
+        unsettled=options.unsettled,
+        only_last=options.yes,
+        scope=scope,
+        on_progress=on_progress,
     )
 
 

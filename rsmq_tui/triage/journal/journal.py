@@ -167,6 +167,18 @@ class Journal:
         undamaged = (each for each in found if each.state is not State.DAMAGED)
         return next((each for each in undamaged if not self.undo_chain(each).is_undo), None)
 
+    def last_without_effect(self, since: Change, queue: str | None = None) -> Change | None:
+        """Return the last change since another one, in its namespace (and queue), that did nothing and is no undo."""
+        found = self._changes(
+            "WHERE change > ? AND server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL"
+            f" AND {_ENDED} AND NOT touched ORDER BY change DESC LIMIT 1",
+            since.change,
+            since.server,
+            since.ns,
+            name_for_row(queue or ""),
+        )
+        return next(found, None)
+
     def undo_chain(self, change: Change) -> UndoChain:
         """Return the changes that a change undoes in turn."""
         return UndoChain.of(change, self.change)

@@ -31,13 +31,22 @@ ANOTHER_SERVER = (
 )
 
 
-def last_to_undo(journal: Journal, server: str, ns: str, queue: str | None) -> Change:
-    """Return the last change (of that queue) that can be undone; raises ``TriageError`` if there is none."""
+def last_to_undo(journal: Journal, server: str, ns: str, queue: str | None, *, only_last: bool) -> Change:
+    """Return the last change (of that queue) that can be undone; raises ``TriageError`` if there is none.
+
+    With ``only_last``, it also raises if a later change did nothing.
+    """
     found = journal.last_undoable(server, [ns], queue)
     if found is None:
         where = f"queue {queue}" if queue else f"namespace {ns}"
         damaged = [damage_words(number) for number in journal.damaged_since(0)]
         raise TriageError("; ".join([f"nothing to undo in {where} on {server}", *damaged[-1:]]))
+    if only_last and (later := journal.last_without_effect(found, queue)) is not None:
+        number = found.change
+        raise TriageError(
+            f"change {later.change}, the last one, changed nothing; `rsmq-tui undo {number}` previews the undo of the"
+            f" one before, and `rsmq-tui undo {number} --yes` applies it"
+        )
     return found
 
 
