@@ -76,20 +76,20 @@ class TestARow:
     @pytest.mark.parametrize(
         ("scores", "hidden"),
         [
-            # Now is 1,750,000,000,000 ms; a score equal to it is ready.
-            (["1750000000000"], 0),
-            (["1750000000001"], 1),
-            (["1749999999999", "1750000000000.5", "1750000000001"], 2),
-            (["1749999999999", "inf"], 1),
+            # Now is 2,750,000,000,000 ms; a score equal to it is ready.
+            (["2750000000000"], 0),
+            (["2750000000001"], 1),
+            (["2749999999999", "2750000000000.5", "2750000000001"], 2),
+            (["2749999999999", "inf"], 1),
             (["inf"], 1),
             (["-inf", "0", "-5"], 0),
-            (["-inf", "1750000000001"], 1),
-            (["1750000000", "1750000001", "1750000002"], 2),
-            (["1750000000000000", "1750000000000001"], 1),
-            (["1750000001000000"], 1),
+            (["-inf", "2750000000001"], 1),
+            (["2750000000", "2750000001", "2750000002"], 2),
+            (["2750000000000000", "2750000000000001"], 1),
+            (["2750000001000000"], 1),
             # The first score tells the unit; a queue that starts below ms is counted unit by unit.
-            (["5", "1750000005", "1750000000005", "1750000000005000"], 3),
-            (["5", "1740000000", "1740000000000", "1740000000000000"], 0),
+            (["5", "2750000005", "2750000000005", "2750000000005000"], 3),
+            (["5", "2740000000", "2740000000000", "2740000000000000"], 0),
         ],
     )
     async def test_counts_the_hidden_in_the_unit_of_its_scores(
@@ -97,9 +97,23 @@ class TestARow:
     ) -> None:
         Rsmq(client).create_queue("q")
         client.zadd("rsmq:q", {f"{number:032d}": score for number, score in enumerate(scores)})
-        row = (await read_all(reader, 1_750_000_000_000))["q"]
+        row = (await read_all(reader, 2_750_000_000_000))["q"]
 
         assert (row[1], row[4]) == (len(scores), hidden)
+
+    async def test_does_not_count_as_hidden_what_was_sent_since_the_clock_was_read(
+        self, client: redis.Redis, reader: RsmqReader
+    ) -> None:
+        queues = Rsmq(client)
+        queues.create_queue("q")
+        index = await reader.rows.index()
+        while now_ms(client) <= index.at_ms:
+            pass
+        queues.send_message("q", "ready")
+        queues.send_message("q", "delayed", delay=60)
+        row = (await reader.rows.rows(index.at_ms))["q"]
+
+        assert (row[1], row[4]) == (2, 1)
 
     async def test_of_wrong_types_holds_error_texts(self, client: redis.Redis, reader: RsmqReader) -> None:
         client.sadd("rsmq:QUEUES", "hash", "zset", "both", "QUEUES")

@@ -17,7 +17,8 @@ from rsmq_tui.protocol.rsmq.reader import RsmqRows
 from rsmq_tui.protocol.rsmq.scripts import RC_MAX
 from tests.protocol.keyspace import plant
 
-NOW_MS = 1_750_000_000_000
+# Scripts count by the server's time, unless the poll's is later.
+NOW_MS = 2_750_000_000_000
 # 2096: hidden whenever these tests run.
 LATER_MS = 4_000_000_000_000
 # By what is odd about them: the scores of a queue's messages.

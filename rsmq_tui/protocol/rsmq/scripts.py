@@ -398,15 +398,18 @@ _PEEKED = record(blob, number, _MAYBE, _MAYBE, count, _MAYBE)
 
 _FIELDS = ", ".join(f"'{name}'" for name in ATTRIBUTE_FIELDS)
 
-# KEYS (zset, attributes hash)*, index; ARGV now ms. For each queue a Row; that of one which holds messages also says
-# when time alone will next change it, before the last element: the smallest score above now, '' for never, or 0 if that
-# is not known.
+# KEYS (zset, attributes hash)*, index; ARGV the time of the poll in ms. For each queue a Row; that of one which holds
+# messages also says when time alone will next change it, before the last element: the smallest score above now, '' for
+# never, or 0 if that is not known.
+# The poll's time was read a round trip ago: messages that were sent since then are not hidden.
 # The first score decides the unit of all: only a queue that starts below milliseconds is counted in each unit's range.
 QUEUE_ROWS = Script(
     f"""
-local now, now_ms = ARGV[1], tonumber(ARGV[1])
-local after = '(' .. now
 local call, pcall = redis.call, redis.pcall
+local time = call('TIME')
+local now_ms = math.max(tonumber(ARGV[1]), math.floor((time[1] * 1000000 + time[2]) / 1000))
+local now = string.format('%.0f', now_ms)
+local after = '(' .. now
 local index = KEYS[#KEYS]
 -- The key of the zset is the prefix, which the index begins with too, and then the name.
 local function is_deleted(zset, fields)
