@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, Severity
-from rsmq_tui.history.moments import MomentError, read_moment
+from rsmq_tui.monitor.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import SENTENCE_MAX, read_span
 from rsmq_tui.protocol.keys import name_bytes, name_of
 from rsmq_tui.sqlite_file import SqliteFile

@@ -3,7 +3,6 @@
 analysis    reads the tables that the pipeline computes from a history
 changes     changes made with this program beside an analysis, and the figures that contain them
 compaction  joins the many small files of a day
-moments     times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970
 names       places, stored names and errors of a history; does not import Arrow
 poll_log    the open segment of polls: what differs from the poll before
 reading     reads a history: its places, its time range, and its polls in order

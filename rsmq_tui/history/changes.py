@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from rsmq_tui.history.analysis.reading import Analysis, of_queues
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.store import day_of
 from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.text import count, plural, printable
 
 COUNTED_MAX = 20

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import FileLock
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.reading import is_joined, replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import SealedFile, Store, day_of, recorder_of
 from rsmq_tui.history.writer import RecordingSettings, write_sealed
+from rsmq_tui.monitor.moments import DAY_MS
 
 _LIMITS = RecordingSettings()
 _LOCK, _JOINED = "compaction", "compaction.part"

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rsmq_tui.files import JsonError, parse_json, reason_of, state_folder
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place
 from rsmq_tui.history.schema import (
     DOWN,
@@ -34,6 +33,7 @@ from rsmq_tui.history.schema import (
 )
 from rsmq_tui.history.store import LAST_MS, SealedFile, Store, day_span_ms, nearest_day_of, open_store
 from rsmq_tui.monitor import Thresholds
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol.server.status import ServerInfo

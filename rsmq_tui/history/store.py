@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsmq_tui.files import JSON_BYTES_MAX, UnfitFileError, expanded, read_bytes, regular_file, sync
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
+from rsmq_tui.monitor.moments import DAY_MS
 
 SEALED = ".parquet"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+(?:::[A-Za-z][A-Za-z0-9+.-]+)*)://(.*)", re.DOTALL)

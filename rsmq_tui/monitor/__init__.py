@@ -10,6 +10,7 @@ incidents     troubles that belong together; thresholds for their end and for fl
 list_poller   polls the list queues of one server, and reads their items
 messages      pages of messages, their fields and states, and decoded bodies
 model         Snapshot, QueueState and Verdict: one poll as immutable values
+moments       times that users type: 21:50, -10m, 2031-05-17 21:50, ms since 1970; days of the week
 poller        polls one namespace of one server; what all sources of snapshots are, and the retries that they share
 server        results of checks of a server's status, for its screen and for doctor
 slo           service level objectives: what a profile promises of its server and its queues

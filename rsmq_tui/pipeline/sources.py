@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from rsmq_tui.files import reason_of
 from rsmq_tui.history.analysis.schema import SOURCES
 from rsmq_tui.history.analysis.tables import Manifest
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.reading import replaced_by
 from rsmq_tui.history.schema import MESSAGES, SAMPLES, SCHEMAS
 from rsmq_tui.history.store import Store, is_day
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.folder import Folder, rows_in
 from rsmq_tui.pipeline.state import PipelineError
 

@@ -26,9 +26,9 @@ from rsmq_tui.history.analysis.schema import (
 )
 from rsmq_tui.history.analysis.schema import SCHEMAS as TABLES
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.history.writer import ROW_GROUP_ROWS
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.pipeline.folder import Folder, as_uri
 from rsmq_tui.pipeline.transforms.columns import DAY, spark_type
 from rsmq_tui.pipeline.transforms.samples import PLACE, is_within

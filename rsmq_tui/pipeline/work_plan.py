@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 
 from rsmq_tui.history.analysis.schema import BY_DAY, LIFECYCLE, POISON_DAYS, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.tables import Manifest
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.schema import MESSAGES, SAMPLES
 from rsmq_tui.history.store import Store
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.text import plural
 from rsmq_tui.pipeline.sources import Sources, day_in, spans_in
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from tests.cli.conftest import Command
 from tests.cli.running import python
 from tests.history.analysis.made import Made, scripted

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE, LIFECYCLE, ROLLUP_1H, SCHEMAS, VERDICT_RUNS
-from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import day_of, is_within
 from rsmq_tui.pipeline.work_plan import midnight_ms

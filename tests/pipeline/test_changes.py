@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import ROLLUP_1M
-from rsmq_tui.history.moments import MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.monitor.changes import read_changes
+from rsmq_tui.monitor.moments import MINUTE_MS
 from rsmq_tui.pipeline.run import Job, PipelineRun
 from rsmq_tui.pipeline.state import AnalysisSettings
 from tests.history.operated import PURGED, operated

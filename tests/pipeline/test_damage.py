@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline import batch_job
 from rsmq_tui.pipeline.state import StoppedError
 from tests.history.made import NOON_MS

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.store import FolderStore
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.work_plan import days_of, hours_in, hours_of, hours_to_read, hours_to_work
 
 DAY, DAY_BEFORE, DAY_AFTER = "2024-10-04", "2024-10-03", "2024-10-05"

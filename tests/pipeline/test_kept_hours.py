@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ADVICE, ANOMALIES, QUEUES, ROLLUP_1H
 from rsmq_tui.history.analysis.tables import WHOLE_KEY, Manifest
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.batch_job import BatchJob
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.spark import Amount

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, ROLLUP_1H, RUNS, SOURCES
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
 from rsmq_tui.history.store import FolderStore, SealedFile
 from rsmq_tui.monitor.incidents import Expected
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.run import alone
 from rsmq_tui.pipeline.state import PipelineError

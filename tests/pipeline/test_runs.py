@@ -22,9 +22,9 @@ from rsmq_tui.history.analysis.schema import (
 )
 from rsmq_tui.history.analysis.tables import Manifest, Tables
 from rsmq_tui.history.compaction import compact
-from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import SAMPLES
 from rsmq_tui.history.store import FolderStore
+from rsmq_tui.monitor.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.pipeline.folder import Folder
 from rsmq_tui.pipeline.tables import WrittenTable, coverage, merged, write_table
 from tests.history.made import DAY_MS, NOON_MS, ClockedWriter

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.history.loading import AnalysisLocation
 from tests.history.analysis.made import scripted
 from tests.history.analysis.queues import PROD, START_MS

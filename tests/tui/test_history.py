@@ -15,7 +15,7 @@ from textual.widgets import Input
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader, range_words

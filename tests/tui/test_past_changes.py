@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 
 from rsmq_tui.charts.drawing import MARKED
 from rsmq_tui.history.analysis.values import DOWN, OPEN, Incident
-from rsmq_tui.history.moments import MINUTE_MS
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, by_subject, read_changes
+from rsmq_tui.monitor.moments import MINUTE_MS
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import Lists

@@ -10,8 +10,8 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import BASELINE
 from rsmq_tui.history.analysis.values import QueueRef, UsualRange
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.tui.history.loading import AnalysisLocation
 from rsmq_tui.tui.history.usual import RENEW_MS, UsualValues
 from rsmq_tui.tui.overview.screen import OverviewScreen

@@ -41,9 +41,9 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
     UsualRange,
 )
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, weekday_of
 from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.store import LAST_MS
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, weekday_of
 
 Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Incident, Poison, QueueFacts)
 # A limit, because a damaged file may contain millions of days.

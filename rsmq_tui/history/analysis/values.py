@@ -7,8 +7,8 @@ unknown.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place, stored_name
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 
 AGE = "oldest_ready_age_ms"
 DOWN = "down"

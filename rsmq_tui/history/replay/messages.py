@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place, read_name, stored_name
 from rsmq_tui.history.reading import History, RecordedSpan
 from rsmq_tui.history.schema import MESSAGES
 from rsmq_tui.monitor import Filter, MessageRow, MessageView, Page, PageRequest, PeekError, SearchProgress
 from rsmq_tui.monitor.filters.search import found_row
 from rsmq_tui.monitor.messages.peek import DUE_BOUNDS
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.protocol import RawMessage, name_bytes
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.rsmq.pages import start_of_page

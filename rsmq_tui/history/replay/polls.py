@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from rsmq_tui.history.analysis.incidents import incidents_of
 from rsmq_tui.history.analysis.values import OPEN, Episode, Incident
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError, Place, read_name
 from rsmq_tui.history.reading import NONE_SEALED, History, Poll, RecordedSpan
 from rsmq_tui.history.replay.tracking import VERDICTS, ReplaySpans
@@ -29,6 +28,7 @@ from rsmq_tui.history.store import SealedFile, day_span_ms, recorder_of
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.model import was_created_again
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 
 WINDOW_MS = 600_000
 _WINDOWS_KEPT = 4

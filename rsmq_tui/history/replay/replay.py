@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.reading import History, Poll, RecordedSpan
 from rsmq_tui.history.replay.polls import (
@@ -24,6 +23,7 @@ from rsmq_tui.history.replay.tracking import PlaceTrack
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.incidents import Expected
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.monitor.tracking.trend import Trend
 
 

@@ -31,7 +31,6 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
 )
 from rsmq_tui.history.changes import CountedChange, changes_of, counted_of
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.report import slo
 from rsmq_tui.history.report.restarts import Recreated, Restart, recreated_of, restarts_of
@@ -47,6 +46,7 @@ from rsmq_tui.history.report.slo import (
 )
 from rsmq_tui.monitor import Thresholds
 from rsmq_tui.monitor.changes import NO_CHANGES, AuditedChange, AuditedChanges, by_subject
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.slo import AGE as AGE_P99
 from rsmq_tui.monitor.slo import Objective
 from rsmq_tui.monitor.text import count, plural, printable

@@ -18,11 +18,11 @@ from typing import NamedTuple
 from rsmq_tui.charts.series import ChartSpan, Run, Series, reduce_run, split_runs, tick_label, time_ticks, value_ticks
 from rsmq_tui.history.analysis.incidents import covered_ms, severity
 from rsmq_tui.history.analysis.values import DOWN, HeatMap, Incident, Line, Point, QueueRef, TimeRange, age_unit
-from rsmq_tui.history.moments import WEEKDAYS, weekday_of
 from rsmq_tui.history.report import words
 from rsmq_tui.history.report.facts import Report, Section, server_name, shown
 from rsmq_tui.history.report.slo import Server
 from rsmq_tui.history.report.tables import Overview, Table, changes, overviews, service_levels
+from rsmq_tui.monitor.moments import WEEKDAYS, weekday_of
 from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural
 
 WIDE, CARD = 960, 470

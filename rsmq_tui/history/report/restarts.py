@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import SERVER_RUNS, VERDICT_RUNS
 from rsmq_tui.history.analysis.values import DOWN, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.report.slo import Server
 from rsmq_tui.monitor.model import was_created_again
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.protocol.server.status import ServerInfo, server_change
 

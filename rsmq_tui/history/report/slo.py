@@ -24,9 +24,9 @@ from rsmq_tui.history.analysis.incidents import TimeSpan, common, covered_ms
 from rsmq_tui.history.analysis.reading import Analysis, of_queues
 from rsmq_tui.history.analysis.schema import ROLLUP_1H, ROLLUP_1M, VERDICT_RUNS, WIDTHS_MS
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, read_name
 from rsmq_tui.history.store import day_span_ms
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from rsmq_tui.protocol.kinds import Reference, kind_of
 

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rsmq_tui.files import FileLock, state_folder
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError, explain, stored_name
 from rsmq_tui.history.reading import replaced_in
 from rsmq_tui.history.rows import SampleRows, inventory_end, inventory_rows, place_columns
@@ -29,6 +28,7 @@ from rsmq_tui.history.store import open_store
 from rsmq_tui.history.synthetic import plan
 from rsmq_tui.history.writer import write_sealed, write_sorted
 from rsmq_tui.monitor import Thresholds, Verdict
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.protocol.kinds import LIST, RSMQ
 
 LIMITS = Thresholds()

@@ -15,9 +15,9 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
 from rsmq_tui.history.store import day_of
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.protocol.kinds import LIST
 
 _MASK = (1 << 64) - 1

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import ANOMALIES, BASELINE, USUAL_HOURS_MIN
 from rsmq_tui.history.analysis.values import AGE
-from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import conform
 from rsmq_tui.pipeline.transforms.samples import QUEUE

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
 
 from rsmq_tui.history.analysis.schema import BY_DAY, SCHEMAS
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor.text import UNKNOWN
 
 DAY = "day"

@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import FORECAST
 from rsmq_tui.history.analysis.values import AGE
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor import text
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import conform, count, duration, joined, rounded
 from rsmq_tui.pipeline.transforms.inventories import day_name

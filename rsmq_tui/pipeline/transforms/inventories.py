@@ -24,7 +24,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from rsmq_tui.history.analysis.schema import LIFECYCLE, POISON, POISON_DAYS
-from rsmq_tui.history.moments import DAY_MS
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.pipeline.state import AnalysisSettings
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary

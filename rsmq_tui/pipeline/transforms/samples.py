@@ -29,8 +29,8 @@ from rsmq_tui.history.analysis.schema import (
     WIDTHS_MS,
 )
 from rsmq_tui.history.analysis.values import AGE
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.schema import OK
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
 from rsmq_tui.pipeline.transforms.quantiles import percentiles, summary
 

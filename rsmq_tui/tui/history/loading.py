@@ -21,9 +21,9 @@ from rsmq_tui.history.analysis.values import (
     QueueRef,
     TimeRange,
 )
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.monitor.changes import AuditedChange, AuditedChanges, by_subject, logs_version, read_changes
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.monitor.text import clock, duration, shown_zone, zone_words
 
 if TYPE_CHECKING:

@@ -35,10 +35,10 @@ from rsmq_tui.history.analysis.values import (
     TimeRange,
     age_unit,
 )
-from rsmq_tui.history.moments import WEEKDAYS
 from rsmq_tui.history.names import Place
 from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.changes import AuditedChange
+from rsmq_tui.monitor.moments import WEEKDAYS
 from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, printable, rate, seconds, size
 from rsmq_tui.tui.history.loading import Lines, Lists, moment
 from rsmq_tui.tui.theme import verdict_words

@@ -16,8 +16,8 @@ from textual.widgets import Input, OptionList
 
 from rsmq_tui.history.analysis.incidents import times_of
 from rsmq_tui.history.analysis.values import DOWN, Episode, Incident, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, MomentError
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.moments import DAY_MS, MomentError
 from rsmq_tui.monitor.text import clock, passes, plural, printable, zone_words
 from rsmq_tui.tui.history import pages
 from rsmq_tui.tui.history.loading import (

@@ -7,9 +7,9 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
-from rsmq_tui.history.moments import MomentError, read_moment
 from rsmq_tui.monitor import Filter, MessageRow, Page, PageRequest, SearchProgress, Source
 from rsmq_tui.monitor.filters.matching import Term
+from rsmq_tui.monitor.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import count, date_clock, plural, printable, shown_zone
 from rsmq_tui.protocol import Anchor, Part
 from rsmq_tui.protocol.lists.naming import read_item_id

@@ -8,9 +8,9 @@ from textual import on
 from textual.app import App
 from textual.binding import BindingType
 
-from rsmq_tui.history.moments import end_of_day, read_moment
 from rsmq_tui.history.replay.replay import Diff, QueueDiff, diff_of
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.moments import end_of_day, read_moment
 from rsmq_tui.monitor.text import (
     UNKNOWN,
     clock,

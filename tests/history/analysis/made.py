@@ -12,9 +12,9 @@ from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis, Chosen
 from rsmq_tui.history.analysis.tables import Manifest, write_manifest
 from rsmq_tui.history.analysis.values import Line, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.history.store import day_of, open_store
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from tests.history.analysis.queues import END_MS, GAP, INVOICES, ORDERS, OUTAGE, PROD, REFS, START_MS, WEBHOOKS
 
 

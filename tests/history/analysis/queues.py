@@ -1,8 +1,8 @@
 """The days, places and queues of the analyses that are made by hand."""
 
 from rsmq_tui.history.analysis.values import QueueRef
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 
 # Wednesday 2031-05-14 00:00 UTC, and four days later.
 START_MS = 1_936_483_200_000

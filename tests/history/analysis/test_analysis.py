@@ -11,9 +11,9 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import BASELINE, EPISODES, MANIFEST_FILE, QUEUES, ROLLUP_1H, VERDICT_RUNS, VERSION
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.history.report.facts import gather
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from tests.history.analysis.made import Made, bucket, depth_of, episode, line_of, named, scripted
 from tests.history.analysis.queues import (
     EMAILS,

@@ -8,8 +8,8 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import METRICS, PLACES, QUEUES, ROLLUP_1H, ROLLUP_1M, ROLLUP_10S, VERDICT_RUNS
 from rsmq_tui.history.analysis.values import AGE, Line, QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.names import Place
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.history.analysis.made import Made, bucket, line_of, metrics_of, named, of_places, scripted
 from tests.history.analysis.queues import EMAILS, END_MS, GAP, INVOICES, ORDERS, OUTAGE, REFS, START_MS, WEBHOOKS
 

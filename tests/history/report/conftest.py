@@ -6,8 +6,8 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import TimeRange
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
+from rsmq_tui.monitor.moments import DAY_MS
 from tests.history.analysis.queues import END_MS
 
 

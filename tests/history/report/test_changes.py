@@ -10,12 +10,12 @@ from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import VERDICT_RUNS
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
 from rsmq_tui.history.changes import COUNTED_MAX, changes_of, counted_of
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.words import END, NAME, counted, worst
 from rsmq_tui.monitor.changes import ON_REQUEST, AuditedChange, read_changes
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor.text import date_clock
 from tests.history.analysis.made import scripted
 from tests.history.analysis.queues import EMAILS, END_MS, GAP, PROD, START_MS

@@ -8,11 +8,11 @@ import pytest
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import LIFECYCLE, QUEUES, ROLLUP_1M, ROLLUP_10S
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.tables import overviews
 from rsmq_tui.history.report.words import END, NAME, figures, fullest, poisoned, worst
+from rsmq_tui.monitor.moments import DAY_MS
 from tests.history.analysis.made import Made, bucket, episode, named
 from tests.history.analysis.queues import EMAILS, END_MS, EU, ORDERS, PROD, START_MS, WEBHOOKS
 

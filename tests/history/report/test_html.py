@@ -8,9 +8,9 @@ import pytest
 
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS
 from rsmq_tui.history.report.facts import Report, gather
 from rsmq_tui.history.report.html import as_html
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
 from tests.history.analysis.made import Made, bucket, episode, named
 from tests.history.analysis.queues import END_MS, ORDERS, PROD, START_MS, WEBHOOKS
 from tests.history.report.reading import parsed, rows_of, section_of, text_of

@@ -6,12 +6,12 @@ from typing import Any
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.schema import QUEUES, SERVER_RUNS, VERDICT_RUNS
 from rsmq_tui.history.analysis.values import QueueRef, TimeRange
-from rsmq_tui.history.moments import HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.markdown import as_markdown
 from rsmq_tui.history.report.restarts import Recreated
 from rsmq_tui.history.report.words import END, NAME, recreated
+from rsmq_tui.monitor.moments import HOUR_MS, MINUTE_MS
 from tests.history.analysis.made import Made, named
 from tests.history.analysis.queues import EMAILS, INVOICES, ORDERS, START_MS
 from tests.history.report.test_restarts import answered, polls, run

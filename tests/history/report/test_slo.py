@@ -10,11 +10,11 @@ import pytest
 from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import QueueRef
-from rsmq_tui.history.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.history.report.facts import gather
 from rsmq_tui.history.report.html import as_html
 from rsmq_tui.history.report.slo import ServiceLevel, ServiceLevels
 from rsmq_tui.history.report.words import budget_words, burn_words, percent
+from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
 from tests.history.analysis.made import Made, bucket, episode, named
 from tests.history.analysis.queues import EMAILS, EU, ORDERS, PROD, START_MS, WEBHOOKS

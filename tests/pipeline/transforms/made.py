@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from rsmq_tui.history.moments import HOUR_MS
 from rsmq_tui.history.schema import SAMPLES, SCHEMAS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.work_plan import hours_of
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rsmq_tui.history.analysis.schema import SCHEMAS, SERVER_RUNS
-from rsmq_tui.history.moments import HOUR_MS
+from rsmq_tui.monitor.moments import HOUR_MS
 from rsmq_tui.pipeline.transforms.samples import annotated_samples, minutes_in_doubt, server_runs, verdict_runs
 from tests.pipeline.transforms.made import HOURS, MIDNIGHT_MS, NAMES, failed, frame, in_order, poll, rows_of
 

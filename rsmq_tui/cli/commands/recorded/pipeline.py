@@ -19,9 +19,9 @@ from rsmq_tui.cli.output import ProgressLine, fields_json, print_words, say, wan
 from rsmq_tui.cli.parsing import Options, folder, group, option, positive, span, whole
 from rsmq_tui.cli.servers import expected_of, zones_of
 from rsmq_tui.files import state_folder
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import HistoryError
 from rsmq_tui.local_clock import now_ms
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.monitor.text import count, duration, plural, printable, size
 
 if TYPE_CHECKING:

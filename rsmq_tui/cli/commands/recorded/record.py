@@ -14,8 +14,8 @@ from rsmq_tui.cli.output import ProgressLine, say, say_when
 from rsmq_tui.cli.parsing import Command, Options, folder, option, span
 from rsmq_tui.cli.places import KindPlace, places_of, words_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.history.moments import DAY_MS
 from rsmq_tui.history.names import Place
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.monitor.text import duration, plural, printable, read_size, size
 
 if TYPE_CHECKING:

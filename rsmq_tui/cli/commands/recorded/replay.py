@@ -12,8 +12,8 @@ from rsmq_tui.cli.options import appearance, config, link, zone_for
 from rsmq_tui.cli.output import has_screen, say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.cli.servers import expected_of, keys_of, zones_of
-from rsmq_tui.history.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.history.names import HistoryError
+from rsmq_tui.monitor.moments import HOUR_MS, MomentError, read_end, read_moment
 from rsmq_tui.monitor.text import date_clock, printable
 
 if TYPE_CHECKING:

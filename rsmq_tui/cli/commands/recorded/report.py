@@ -19,8 +19,8 @@ from rsmq_tui.cli.options import config
 from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, Options, option
 from rsmq_tui.files import reason_of, whole_file
-from rsmq_tui.history.moments import DAY_MS, MomentError, read_end, read_moment
 from rsmq_tui.monitor.changes import read_changes
+from rsmq_tui.monitor.moments import DAY_MS, MomentError, read_end, read_moment
 from rsmq_tui.monitor.text import plural, printable, size
 
 if TYPE_CHECKING:

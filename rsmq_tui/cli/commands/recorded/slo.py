@@ -10,7 +10,7 @@ from rsmq_tui.cli.errors import EXIT_FAILED, UsageError, refusing
 from rsmq_tui.cli.options import complete_queues, config, json_option
 from rsmq_tui.cli.output import print_json, print_table, say, wants_json
 from rsmq_tui.cli.parsing import Command, Options, option
-from rsmq_tui.history.moments import MomentError, read_moment
+from rsmq_tui.monitor.moments import MomentError, read_moment
 from rsmq_tui.monitor.text import printable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rsmq_tui.history.moments import HOUR_MS, MomentError, end_of_day, read_end, read_moment
+from rsmq_tui.monitor.moments import HOUR_MS, MomentError, end_of_day, read_end, read_moment
 
 # 2031-05-17 21:50:10.500 UTC
 NOW_MS = 1_936_821_010_500
