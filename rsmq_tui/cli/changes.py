@@ -17,7 +17,7 @@ from rsmq_tui.cli.queue_names import QueueArgument, queue_of, queues_of
 from rsmq_tui.cli.servers import profile_of
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.monitor.filters.language import is_pattern
-from rsmq_tui.monitor.text import clock, plural, printable, printable_name, printable_ns
+from rsmq_tui.monitor.text import and_more, clock, plural, printable, printable_name, printable_ns
 from rsmq_tui.protocol import RsmqError
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Action, Hide, MessageAction, Send, Undo, reference, target_reference
@@ -306,9 +306,8 @@ def _print_report(options: Options, preview: Preview, report: ChangeReport) -> N
 
 
 def _changed_words(ids: Sequence[str]) -> str:
-    some = " ".join(map(printable, ids[:_IDS_LISTED]))
-    more = f" and {len(ids) - _IDS_LISTED:,} more" if len(ids) > _IDS_LISTED else ""
-    skipped = f"skipped, because received or changed since the preview: {some}{more}"
+    some = and_more(map(printable, ids[:_IDS_LISTED]), len(ids), separator=" ")
+    skipped = f"skipped, because received or changed since the preview: {some}"
     return f"{skipped}; --even-if-received includes such messages"
 
 

@@ -19,7 +19,7 @@ from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
-from rsmq_tui.monitor.text import SENTENCE_MAX, count, duration, plural, printable, printable_name, size
+from rsmq_tui.monitor.text import SENTENCE_MAX, and_more, count, duration, plural, printable, printable_name, size
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.reasons import reason, waited
@@ -270,8 +270,7 @@ class Checked:
         if names:
             self.problems = [problem for problem in self.problems if problem.queue not in names]
             shown = [printable_name(name, _NAME_MAX) for name in list(names)[:_NAMED_MAX]]
-            more = [f"{count(len(names) - len(shown))} more"] if len(names) > len(shown) else []
-            self.notes.append(f"expected, as `ignore` names them: problems of {', '.join(shown + more)}")
+            self.notes.append(f"expected, as `ignore` names them: problems of {and_more(shown, len(names))}")
 
     def add_failure(self, failure: Failure) -> None:
         """Add a problem: the server cannot be read."""

@@ -12,7 +12,7 @@ from rsmq_tui.monitor.list_poller import ListPoller
 from rsmq_tui.monitor.model import Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
 from rsmq_tui.monitor.server import CheckResult, fail, ok, status_results, warn
-from rsmq_tui.monitor.text import SENTENCE_MAX, duration, lists_hint, plural, printable
+from rsmq_tui.monitor.text import SENTENCE_MAX, and_more, duration, lists_hint, plural, printable
 from rsmq_tui.protocol import SERVER_ERRORS, Address, Failure, Namespaces, RsmqReader, failure_of
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.server.diagnosis import ConnectStep, Diagnosis, Need, Permissions, Skew
@@ -63,11 +63,10 @@ def list_results(
         yield warn("lists.scripts", words, "grant +eval and +evalsha")
     broken = [queue for queue in snapshot.queues if queue.verdict is Verdict.BROKEN]
     if broken:
-        names = ", ".join(printable(queue.name, 40) for queue in broken[:_LISTS_SHOWN])
-        more = f" and {len(broken) - _LISTS_SHOWN} more" if len(broken) > _LISTS_SHOWN else ""
+        names = and_more((printable(queue.name, 40) for queue in broken[:_LISTS_SHOWN]), len(broken))
         yield warn(
             "lists.broken",
-            f"{plural(len(broken), 'list queue')} cannot be read completely: {names}{more}: {broken[0].broken}",
+            f"{plural(len(broken), 'list queue')} cannot be read completely: {names}: {broken[0].broken}",
             "rsmq-tui audit --lists gives details; lists_processing and lists_leases of a profile name the keys",
         )
 
@@ -265,9 +264,7 @@ def poll_results(snapshot: Snapshot, interval_s: float, scripts_refused: str | N
 def namespaces_result(snapshot: Snapshot, found: Namespaces) -> CheckResult:
     """Return the result for the namespaces, and whether the watched one has queues."""
     names = found.names
-    shown = ", ".join(printable(name, 40) for name in names[:_NAMES_SHOWN])
-    if len(names) > _NAMES_SHOWN:
-        shown += f" and {len(names) - _NAMES_SHOWN} more"
+    shown = and_more((printable(name, 40) for name in names[:_NAMES_SHOWN]), len(names))
     there = f"; namespaces on the server: {shown}" if names else ""
     there += "" if found.complete else " (not all keys were scanned)"
     here = f"{plural(len(snapshot.queues), 'queue')} in namespace {printable(snapshot.ns, 40)}{there}"

@@ -208,6 +208,13 @@ def plural(number: float, noun: str) -> str:
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
+def and_more(shown: Iterable[str], total: int, *, separator: str = ", ") -> str:
+    """List the first of ``total`` texts, and count those that are not among them: a, b and 3 more."""
+    texts = list(shown)
+    left_out = total - len(texts)
+    return f"{separator.join(texts)}{f' and {count(left_out)} more' if left_out > 0 else ''}"
+
+
 def matches(number: int | None) -> str:
     """Format a number of matches: 1 match, 27 matches."""
     return f"{count(number)} {'match' if number == 1 else 'matches'}"

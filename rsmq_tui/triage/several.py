@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rsmq_tui.files import whole_file
 from rsmq_tui.monitor.changes import ON_REQUEST
-from rsmq_tui.monitor.text import plural, printable
+from rsmq_tui.monitor.text import and_more, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import Undo, reference
 from rsmq_tui.triage.change import ChangeReport, Tally
@@ -210,8 +210,7 @@ class SeveralReport(ChangeReport):
         """What was done in all, and in each queue."""
         changed = [report for _, report in self.reports if report.tally.done]
         done = [f"{printable(report.queue, _NAME_MAX)} {report.tally.done_words}" for report in changed]
-        more = f" and {len(done) - QUEUES_NAMED} more" if len(done) > QUEUES_NAMED else ""
-        where = f" ({', '.join(done[:QUEUES_NAMED])}{more})" if done else ""
+        where = f" ({and_more(done[:QUEUES_NAMED], len(done))})" if done else ""
         return f"{self.sum}{where}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from rsmq_tui.monitor.text import count, duration, plural, printable, printable_name
+from rsmq_tui.monitor.text import and_more, count, duration, plural, printable, printable_name
 from rsmq_tui.profiles.alerts import TROUBLE
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
@@ -121,15 +121,14 @@ class AlertMessage:
             says_how_long = lasted and lasted.removeprefix(",") in affected.reason
             words = affected.reason if says_how_long else f"{affected.reason}{of_one}"
             return f"{printable_name(affected.queue, _NAME_MAX)}: {words if self.is_gone or not is_over else ended}"
-        names = ", ".join(map(self._named, self.queues[:_NAMED]))
-        more = f" and {count(self.count - _NAMED)} more" if self.count > _NAMED else ""
+        names = and_more(map(self._named, self.queues[:_NAMED]), self.count)
         if self.is_gone:
             what = f"{gone_words(self.change)}{lasted}"
         elif is_over:
             what = f"{self.when} {'' if self.change else 'is '}{ended}"
         else:
             what = f"{self.when}{lasted}"
-        return f"{plural(self.count, 'queue')}: {what}: {names}{more}"
+        return f"{plural(self.count, 'queue')}: {what}: {names}"
 
     def _named(self, affected: Affected) -> str:
         name = printable_name(affected.queue, _NAME_MAX)

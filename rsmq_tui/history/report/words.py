@@ -15,6 +15,7 @@ from rsmq_tui.monitor import Verdict
 from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.text import (
     UNKNOWN,
+    and_more,
     compact,
     count,
     date_clock,
@@ -92,10 +93,7 @@ def subtitle(report: Report) -> str:
     parts.append(duration(report.span.length_ms))
     parts.append(plural(len(report.queues), "queue"))
     servers = dict.fromkeys(map(server_name, report.outages))
-    parts += [
-        ", ".join(list(servers)[:_NAMED_MAX])
-        + (f" and {len(servers) - _NAMED_MAX} more" if len(servers) > _NAMED_MAX else "")
-    ]
+    parts.append(and_more(list(servers)[:_NAMED_MAX], len(servers)))
     return " · ".join(filter(None, parts))
 
 

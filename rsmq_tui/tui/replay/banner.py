@@ -8,7 +8,7 @@ from textual.strip import Strip
 
 from rsmq_tui.history.analysis.values import DOWN
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, date_clock, duration, fitted, plural, printable, zone_words
+from rsmq_tui.monitor.text import and_more, clock, date_clock, duration, fitted, plural, printable, zone_words
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Keymap
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -51,9 +51,7 @@ def outcome_words(replaying: "ReplaySession") -> str:
         return "the search was stopped"
     found = [*map(_change_words, outcome.changes), *map(_turn_words, outcome.turns)]
     if found:
-        words = ", ".join(found[:_CHANGES_SHOWN])
-        more = len(found) - _CHANGES_SHOWN
-        return f"{words}, and {more} more" if more > 0 else words
+        return and_more(found[:_CHANGES_SHOWN], len(found))
     if outcome.sought and outcome.is_queue:
         return "no verdict changes after this" if outcome.sought > 0 else "no verdict changed before this"
     if outcome.sought:

@@ -23,7 +23,7 @@ from rsmq_tui.cli.parsing import Options, option
 from rsmq_tui.cli.servers import config_of
 from rsmq_tui.files import AUDIT_LOG, reason_of, regular_file, state_folder
 from rsmq_tui.history.names import HistoryError
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import and_more, printable
 
 if TYPE_CHECKING:
     from rsmq_tui.history.analysis.reading import Analysis
@@ -118,9 +118,8 @@ def chosen_queues(names: Sequence[str], analysis: "Analysis") -> "list[QueueRef]
     known = sorted({ref.queue for ref in refs})
     for name in names:
         if name not in known:
-            some = ", ".join(printable(one, 40) for one in known[:_NAMED_MAX])
-            more = f" and {len(known) - _NAMED_MAX} more" if len(known) > _NAMED_MAX else ""
-            raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}{more}")
+            some = and_more((printable(one, 40) for one in known[:_NAMED_MAX]), len(known))
+            raise UsageError(f"the analysis has no queue {printable(name, 60)}; it has {some}")
     return [ref for ref in refs if ref.queue in names]
 
 
