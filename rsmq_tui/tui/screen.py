@@ -43,20 +43,22 @@ class DashboardScreen(FirstStyles[None]):
     AUTO_FOCUS = "RowTable"
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
+    place: var[str | None] = var(None)
 
     def __init__(self, place: str | None = None) -> None:
         super().__init__()
         self.place = place
         self.parts: Sequence[Widget] = ()
+        self.hints = KeyHints(self.hinted_keys)
         self._shown_in: ReplaySession | None = None
         self._banner: Painted | None = None
         self.is_following = False
 
     def compose(self) -> ComposeResult:
         """Status, the parts, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
+        yield StatusLine().data_bind(DashboardScreen.snapshot, DashboardScreen.place)
         yield from self.parts
-        yield KeyHints(*reversed(self.WHERE), "app")
+        yield self.hints
 
     def on_mount(self) -> None:
         """Show the last snapshot and the state of a change, and follow updates from now on."""
@@ -79,7 +81,7 @@ class DashboardScreen(FirstStyles[None]):
         if tour is not None and not tour.is_closed and self._shown_in is None:
             from rsmq_tui.tui.widgets.tour import TourStrip  # noqa: PLC0415 - few screens need it
 
-            self.mount(TourStrip(tour), before=self.query_one(KeyHints))
+            self.mount(TourStrip(tour), before=self.hints)
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Show what arrived while another screen was active."""
@@ -123,6 +125,14 @@ class DashboardScreen(FirstStyles[None]):
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""
         return action != "history" or self.dashboard.analysis is not None
+
+    def hinted_keys(self) -> list[Key]:
+        """Return the available keys that have a hint here, those of the table before those of the screen."""
+        where: tuple[Where, ...] = (*reversed(self.WHERE), "app")
+        keys = self.dashboard.keymap.of(
+            *(where if self.dashboard.replay is None else ("replay", *where)), usable=self.usable
+        )
+        return [replace(key, hint=words) for key in keys if key.hint and (words := self.hint_of(key))]
 
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line, empty if its action has no effect here."""
@@ -357,12 +367,11 @@ class DashboardScreen(FirstStyles[None]):
             # Most screens never need it.
             if status is None:
                 return False
-            hints = self.query_one_optional(KeyHints)
-            if hints is None or not self.is_attached:
+            if not (self.is_attached and self.hints.is_attached):
                 # The app is closing: it accepts no more widgets, and the screen may already be empty.
                 return False
             line = ChangeLine()
-            self.mount(line, before=hints)
+            self.mount(line, before=self.hints)
         line.tell(None if status is None else self._named(status))
         return True
 

@@ -36,7 +36,7 @@ from rsmq_tui.tui.history.loading import (
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import ChoiceList, Dialog
-from rsmq_tui.tui.widgets.lines import KeyHints, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
@@ -333,7 +333,7 @@ class HistoryScreen(DashboardScreen):
             yield from self.tables.values()
             yield self.heat
         yield self._reason
-        yield KeyHints("table", "history", "app")
+        yield self.hints
 
     def on_mount(self) -> None:
         """Start loading."""

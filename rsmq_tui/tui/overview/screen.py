@@ -7,7 +7,6 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.strip import Strip
@@ -41,7 +40,7 @@ from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.theme import SIGNS, verdict_words
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, age_words, is_stale, stale_words, why_empty
+from rsmq_tui.tui.widgets.lines import TextLine, age_words, is_stale, stale_words, why_empty
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
@@ -162,24 +161,28 @@ class OverviewScreen(DashboardScreen):
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
         self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
+        self._now = NowPanel()
         self._maintenance = TextLine(id="maintenance")
         self._maintenance.display = False
         self._why = TextLine(id="why")
         self._pane = QueuePane(self._why)
         self._last_events = LastEvents()
-        self._hints = KeyHints("table", "overview", "app")
         self._filter = WordFilter(
             "overview",
             "words in a queue's name or verdict; !word excludes",
             apply=self._apply_filter,
             target=lambda: self.table,
         )
+        self.parts = (
+            Horizontal(self.chart, self._now, id="charts"),
+            *(self.sparks, self._maintenance, self._filter),
+            Vertical(self.table, self._pane, id="body"),
+            self._last_events,
+        )
         self._sort: str | None = None
         self._reverse = False
-        self._now = NowPanel()
         self._grouping = Grouping()
         self._unfolded: set[str] = set()
-        self._is_on_group = False
         self._explained = ""
         self._members: frozenset[str] = frozenset()
         self._favourites: frozenset[tuple[str, str]] = frozenset()
@@ -188,21 +191,6 @@ class OverviewScreen(DashboardScreen):
         self._arranged_for: tuple[object, ...] | None = None
         self._by_trouble: ByTrouble | None = None
         self._chart_drawn = (0, 0, 0)
-
-    def compose(self) -> ComposeResult:
-        """Status, sums and chart, table and the queue under the cursor, last events, hints."""
-        yield StatusLine().data_bind(OverviewScreen.snapshot)
-        with Horizontal(id="charts"):
-            yield self.chart
-            yield self._now
-        yield self.sparks
-        yield self._maintenance
-        yield self._filter
-        with Vertical(id="body"):
-            yield self.table
-            yield self._pane
-        yield self._last_events
-        yield self._hints
 
     def on_mount(self) -> None:
         """Focus the table."""
@@ -477,9 +465,8 @@ class OverviewScreen(DashboardScreen):
 
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line; a group is not changed."""
-        if self._is_on_group and key.changes and key.action != "undo":
-            return ""
-        return super().hint_of(key)
+        is_on_group = isinstance(self.table.cursor_row, QueueGroup)
+        return "" if is_on_group and key.changes and key.action != "undo" else super().hint_of(key)
 
     def _place_for_key(self) -> str | None:
         if self.chosen_place is None:
@@ -502,15 +489,12 @@ class OverviewScreen(DashboardScreen):
 
     def _tell_why(self) -> None:
         """Show the reason for the verdict of the queue under the cursor, and its problems."""
-        self._hints.follow(self.usable)
+        self.hints.repaint()
         row, snapshot = self.table.cursor_row, self.snapshot
         if snapshot is None:
             return
         part = snapshot if row is None else snapshot.part(row.place)
         self._pane.follow(None if isinstance(row, QueueGroup) else row, part)
-        if self._is_on_group != isinstance(row, QueueGroup):
-            self._is_on_group = not self._is_on_group
-            self._hints.repaint()
         if row is None:
             self._why.show([])
             return

@@ -10,7 +10,6 @@ from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
@@ -27,7 +26,7 @@ from rsmq_tui.tui.queue.search import DUE, Hits, Order, SearchState, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.controls import copy_text
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine, cells_of, fitting
+from rsmq_tui.tui.widgets.lines import TextLine, cells_of, fitting
 from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
@@ -180,6 +179,7 @@ class SearchScreen(DashboardScreen):
         self.filter_line = FilterLine(names_queues=True)
         self._title = TextLine(id="title")
         self._pane = MessagePane()
+        self.parts = (self._title, self.filter_line, Vertical(self.table, self._pane))
         self._text, self._pattern = "", "*"
         self._order = BY_QUEUE
         self._found: dict[str, QueueMatches] = {}
@@ -190,16 +190,6 @@ class SearchScreen(DashboardScreen):
         self._is_changed = False
         # The queues that were changed since they were searched.
         self._outdated: dict[str, tuple[WatchedServer, str]] = {}
-
-    def compose(self) -> ComposeResult:
-        """Status, progress, filter, messages and the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self.filter_line
-        with Vertical():
-            yield self.table
-            yield self._pane
-        yield KeyHints("table", "search", "app")
 
     def on_mount(self) -> None:
         """Open the filter."""
@@ -381,7 +371,7 @@ class SearchScreen(DashboardScreen):
     def _follow_cursor(self) -> None:
         self._show_title()
         self._show_pane()
-        self.query_one(KeyHints).follow(self.usable)
+        self.hints.repaint()
 
     def _show_pane(self) -> None:
         """Show the message under the cursor; on the line of a queue, its first one."""

@@ -22,11 +22,10 @@ from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Key, Where, bindings_of
 from rsmq_tui.tui.queue import outside
 from rsmq_tui.tui.queue.marks import ActingScreen, shown
-from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import MESSAGE_TOKENS
 from rsmq_tui.tui.widgets.body_view import BodyView, FindInput
 from rsmq_tui.tui.widgets.controls import CLIPBOARD_BYTES_MAX, copy_text
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.pane import Pane
 
@@ -53,7 +52,7 @@ class MessageScreen(ActingScreen):
         self._finder = FindInput(self.body_view)
         self._title = TextLine(id="title")
         self._facts = TextLine(id="facts")
-        self._hints = KeyHints("message", "lines", "app")
+        self.parts = (self._title, self._facts, self.body_view, self._finder)
         self._message: MessageView | None = None
         # Why the last read failed.
         self._problem: str | None = None
@@ -63,15 +62,6 @@ class MessageScreen(ActingScreen):
         self._is_reading_long = False
         self._read_for_ms: int | None = None
         self._ns: str | None = None
-
-    def compose(self) -> ComposeResult:
-        """Status, title, facts, body, the text to find, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        yield self._facts
-        yield self.body_view
-        yield self._finder
-        yield self._hints
 
     def on_mount(self) -> None:
         """Read the message."""
@@ -107,7 +97,7 @@ class MessageScreen(ActingScreen):
         # Ages count to when the message was read; in a replay, to the moment that is shown.
         message = self._message if self._shown_in is None else None
         self._facts.show(self._fact_pieces(snapshot.at_ms if message is None else message.at_ms), 2, keep=True)
-        self._hints.repaint()
+        self.hints.repaint()
 
     def leads_somewhere(self, action: str) -> bool:
         """Return whether the action has an effect here; otherwise its key hint is not shown."""
@@ -123,12 +113,12 @@ class MessageScreen(ActingScreen):
 
     def on_body_view_was_decoded(self) -> None:
         """Show the key that shows the body as it is stored."""
-        self._hints.repaint()
+        self.hints.repaint()
 
     def action_view(self, step: int) -> None:
         """Show the body in the next or previous view."""
         self.body_view.turn(step)
-        self._hints.repaint()
+        self.hints.repaint()
 
     def hint_of(self, key: Key) -> str:
         """Return the words of a key in the bottom line: the effect of ``d``, and whether Enter reads the body."""
@@ -142,7 +132,7 @@ class MessageScreen(ActingScreen):
         if self._body is not None and (why := self.body_view.why_as_stored):
             self.notify(f"the body is shown as it is stored: {why}", markup=False)
         self.body_view.toggle_decoded()
-        self._hints.repaint()
+        self.hints.repaint()
 
     def action_fold(self) -> None:
         """Fold or unfold the object or array at the cursor; if the body is read only on request, read it."""
@@ -297,7 +287,7 @@ class MessageScreen(ActingScreen):
         arrived(0)
         self._begin(lambda: source.read_long(self.queue, message, arrived))
         self._is_reading_long = True
-        self._hints.repaint()
+        self.hints.repaint()
 
     @property
     def _can_read_long(self) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 
@@ -50,11 +49,10 @@ from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
-from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.charts import BarPanel
 from rsmq_tui.tui.widgets.controls import copy_text
-from rsmq_tui.tui.widgets.lines import KeyHints, StatusLine, TextLine
+from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -154,27 +152,18 @@ class QueueScreen(ActingScreen):
         self._charts = QueueCharts(self._kind)
         self._due = BarPanel(self._kind.due_title)
         self._pane = MessagePane()
+        charts = self._charts
+        self.parts = (
+            self._title,
+            Horizontal(charts.depth, charts.rates, charts.flights, self._due, id="charts"),
+            *(charts.sparks, self._facts),
+            Vertical(self.messages, self._pane, id="body"),
+        )
         self._charts_at = (0, 0)
         self._due_for_ms: int | None = None
         self._is_counting = False
         self._known_facts: list[Piece] = []
         self._waiting: list[Piece] = []
-
-    def compose(self) -> ComposeResult:
-        """Status, title, charts, facts, messages and the one under the cursor, hints."""
-        yield StatusLine().data_bind(DashboardScreen.snapshot)
-        yield self._title
-        with Horizontal(id="charts"):
-            yield self._charts.depth
-            yield self._charts.rates
-            yield self._charts.flights
-            yield self._due
-        yield self._charts.sparks
-        yield self._facts
-        with Vertical(id="body"):
-            yield self.messages
-            yield self._pane
-        yield KeyHints("table", "queue", "app")
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the queue's state and its messages."""

@@ -238,8 +238,8 @@ _JUMP_MS = 60_000
 
 def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> None:
     """Run a replay action; ``direction`` is 1 forward and -1 back. Does nothing if no replay is shown."""
-    replay = dashboard.replay
-    if replay is None:
+    replay, screen = dashboard.replay, app.screen
+    if replay is None or not isinstance(screen, DashboardScreen):
         return
     player = replay.player
     match name:
@@ -249,8 +249,8 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
             player.step(direction)
         case "verdict":
             # On a queue's screen, search for changes of that queue.
-            queue, place = getattr(app.screen, "queue", None), getattr(app.screen, "place", None)
-            wanted = None if queue is None or place is None else (replay.place(place), str(queue))
+            shown = screen.chosen_queue
+            wanted = None if shown is None or screen.place is None else (replay.place(screen.place), shown[2])
             player.go_to_change(direction, wanted)
         case "jump":
             player.jump(direction * _JUMP_MS)
@@ -266,7 +266,7 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
             mark, compare = (dashboard.keymap.face(each) for each in ("mark_time", "diff"))
             words = f"no time is marked: {mark} marks one for {compare} to compare with"
             app.notify(words, severity="warning", markup=False)
-        case "diff" if "diff" not in getattr(app.screen, "WHERE", ()):
+        case "diff" if "diff" not in screen.WHERE:
             dashboard.navigation.open("diff")
 
 

@@ -1,7 +1,6 @@
 """The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from operator import itemgetter
 
@@ -9,7 +8,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.text import Text
 from textual import events
-from textual.reactive import reactive
+from textual.reactive import reactive, var
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
@@ -28,7 +27,7 @@ from rsmq_tui.monitor.text import (
 from rsmq_tui.protocol import ENDED, Failure
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
-from rsmq_tui.tui.keys import NO_CHANGES, Key, Keymap, Usable, Where
+from rsmq_tui.tui.keys import Key, Keymap
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.painted import Painted, Piece
 
@@ -163,15 +162,17 @@ def _most_important(ranked: _Ranked, width: int) -> list[Piece]:
 
 
 class StatusLine(Painted):
-    """Shows the watched server on the left; round trip, cost, interval and freshness of the numbers on the right.
+    """Shows the watched servers on the left; round trip, cost, interval and freshness of the numbers on the right.
 
-    The age of stale data counts up while no reply arrives: ``stale 12 s · reconnecting in 4 s: …``.
+    With a ``place``, only its server is shown. The age of stale data counts up while no reply arrives:
+    ``stale 12 s · reconnecting in 4 s: …``.
     """
 
     DEFAULT_CSS = """
     StatusLine { height: 1; background: $panel; }
     """
     snapshot: reactive[Snapshot | None] = reactive(None, repaint=False)
+    place: var[str | None] = var(None)
 
     def on_mount(self) -> None:
         """Repaint regularly; nothing is sent unless the text changes."""
@@ -294,9 +295,9 @@ class StatusLine(Painted):
     @property
     def _servers(self) -> Sequence[WatchedServer]:
         """The servers that the screen shows; in a replay, those that are in the snapshot."""
-        dashboard, place = dashboard_of(self.app), getattr(self.screen, "place", None)
-        if place is not None:
-            return (dashboard.server(place),)
+        dashboard = dashboard_of(self.app)
+        if self.place is not None:
+            return (dashboard.server(self.place),)
         if dashboard.replay is None or self.snapshot is None or not self.snapshot.parts:
             return dashboard.servers
         there = {part.place for part in self.snapshot.parts}
@@ -434,16 +435,15 @@ _WIDE = 100
 
 
 class KeyHints(Painted):
-    """Shows the hints of key groups, as many as fit; pinned ones come last and are always shown."""
+    """Shows the hints of ``keys``, as many as fit; pinned ones come last and are always shown."""
 
     DEFAULT_CSS = """
     KeyHints { height: 1; background: $panel; }
     """
 
-    def __init__(self, *where: Where) -> None:
+    def __init__(self, keys: Callable[[], Sequence[Key]]) -> None:
         super().__init__()
-        self._where = where
-        self._usable: Usable | None = None
+        self._keys = keys
         # The visible hints: the cells where each begins and ends, and its key.
         self._spans: list[tuple[int, int, Key]] = []
 
@@ -455,20 +455,9 @@ class KeyHints(Painted):
                 await self.app.run_action(active.binding.action, active.node)
                 return
 
-    def follow(self, usable: Usable) -> None:
-        """Update which keys are available."""
-        if usable != self._usable:
-            self.repaint()
-
     def paint(self) -> list[Strip]:
         """Paint key and word, one after the other."""
-        dashboard = dashboard_of(self.app)
-        keymap = dashboard.keymap
-        where: tuple[Where, ...] = self._where if dashboard.replay is None else ("replay", *self._where)
-        self._usable = getattr(self.screen, "usable", NO_CHANGES)
-        keys = keymap.of(*where, usable=self._usable)
-        hint_of = getattr(self.screen, "hint_of", lambda key: key.hint)
-        hints = [replace(key, hint=words) for key in keys if key.hint and (words := hint_of(key))]
+        keymap, hints = dashboard_of(self.app).keymap, self._keys()
         pinned = [key for key in hints if key.pinned]
         # On a narrow screen, hints are more important than wide gaps.
         gap = 2 if self.size.width < _WIDE else 3
