@@ -17,7 +17,8 @@ from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import short_clock, show_in_zone
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.known import known_pieces
-from rsmq_tui.tui.overview.screen import NowPanel, OverviewScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.totals import NowPanel
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.servers import WatchedServer
 from tests.tui.driving import play, says, settled, until, wait_for_screen

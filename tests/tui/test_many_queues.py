@@ -8,8 +8,8 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import QueueState
 from rsmq_tui.monitor.text import compact
 from rsmq_tui.tui.overview import columns
-from rsmq_tui.tui.overview.columns import ByTrouble
 from rsmq_tui.tui.overview.known import Silenced
+from rsmq_tui.tui.overview.rows import ByTrouble
 from rsmq_tui.tui.queue.screen import QueueScreen
 from tests.tui.driving import opened, play, press
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
@@ -74,7 +74,7 @@ async def test_a_tick_looks_only_at_the_rows_in_sight(source: ScriptedSource, mo
 async def test_an_unchanged_poll_sorts_nothing(source: ScriptedSource, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(source, QUEUES, size=(100, 30)) as pilot:
         sorts = []
-        monkeypatch.setattr("rsmq_tui.tui.overview.screen.sort_queues", lambda *_: sorts.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.overview.rows.sort_queues", lambda *_: sorts.append(1))
         await play(pilot, source, poll_of(source, QUEUES, START_MS + 1000))
         assert sorts == []
 

@@ -10,7 +10,7 @@ from rsmq_tui.monitor import Drain, Snapshot, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.protocol import make_id
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.overview.screen import NowPanel
+from rsmq_tui.tui.overview.totals import NowPanel
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.charts import ChartPanel

@@ -9,9 +9,9 @@ from textual.widgets import Input, OptionList
 
 from rsmq_tui.events.known import Known
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui.overview.columns import trouble
 from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, prefix_of
 from rsmq_tui.tui.overview.known import Silenced
+from rsmq_tui.tui.overview.rows import trouble
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen

@@ -232,8 +232,8 @@ async def test_a_replay_marks_changes_in_its_charts_and_lists_them(tmp_path: Pat
         overview = pilot.app.screen
         assert isinstance(overview, OverviewScreen)
         title = f"· {MARKED} changes"
-        await until(pilot, lambda: title in str(overview.chart.border_title), "the log is read")
-        assert _marks(overview.chart) == 2
+        await until(pilot, lambda: title in str(overview.charts.rates.border_title), "the log is read")
+        assert _marks(overview.charts.rates) == 2
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "the queue is opened")
         await settled(pilot)
@@ -281,7 +281,7 @@ async def test_a_replay_is_shown_while_a_long_log_is_read(tmp_path: Path, monkey
         overview = pilot.app.screen_stack[0]
         assert isinstance(overview, OverviewScreen)
         await pilot.press("escape")
-        await until(pilot, lambda: _marks(overview.chart) == 1, "the chart marks it")
+        await until(pilot, lambda: _marks(overview.charts.rates) == 1, "the chart marks it")
 
 
 def _marks(chart: Any) -> int:

@@ -15,7 +15,7 @@ from rsmq_tui.protocol import Rsmq, RsmqReader, make_id, sent_ms
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.tui.queue import positions
 from rsmq_tui.tui.queue.positions import IdPrefix, Number, PositionError, Sent, Share, find, read_position
-from rsmq_tui.tui.queue.search import Hits, Order
+from rsmq_tui.tui.queue.search import Hits, MessageOrder
 from tests.protocol.keyspace import now_ms, plant
 from tests.protocol.lists.lists_made import QUEUE, RIGHT, fill
 
@@ -119,7 +119,7 @@ async def test_orders_of_a_whole_queue_are_those_that_a_sort_of_all_would_give(
             ("rc", lambda one: one[2]),
         ):
             for reverse in (False, True):
-                hits = Hits(parse_filter(""), order=Order(column, reverse))
+                hits = Hits(parse_filter(""), order=MessageOrder(column, reverse))
                 async with aclosing(source.search("q", hits.wanted)) as progress:
                     async for each in progress:
                         hits.add(each)

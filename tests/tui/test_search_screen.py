@@ -14,7 +14,7 @@ from rsmq_tui.monitor import Connection, MessageState, SearchProgress, parse_fil
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.queue.search import ROWS_MAX, Hits, Order, SearchState, search_pieces
+from rsmq_tui.tui.queue.search import ROWS_MAX, Hits, MessageOrder, SearchState, search_pieces
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterProblem
 from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, shown, until
@@ -544,7 +544,7 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
 
 
 def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
-    hits = Hits(parse_filter("refund"), order=Order("rc", reverse=True))
+    hits = Hits(parse_filter("refund"), order=MessageOrder("rc", reverse=True))
     hits.add(SearchProgress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(SearchState.STOPPED)
     pieces = search_pieces(hits, "refund", 80, place=1, now_ms=START_MS + 60_000, refresh="r")

@@ -11,7 +11,7 @@ from rsmq_tui.protocol.kinds import KINDS, RSMQ
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.changes.forms import FormScreen, list_form_of
 from rsmq_tui.tui.overview.columns import columns_of
-from rsmq_tui.tui.overview.screen import NowPanel
+from rsmq_tui.tui.overview.totals import NowPanel
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from rsmq_tui.tui.widgets.lines import TextLine
 from tests.tui.driving import opened, play, play_orders, press, resized, settled, until

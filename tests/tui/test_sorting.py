@@ -10,8 +10,9 @@ from rsmq_tui.monitor import QueueState, Verdict
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
-from rsmq_tui.tui.overview.columns import ByTrouble, columns_of, sort_queues
+from rsmq_tui.tui.overview.columns import columns_of
 from rsmq_tui.tui.overview.known import Silenced
+from rsmq_tui.tui.overview.rows import BY_TROUBLE, ByTrouble, sort_queues
 from tests.tui.driving import opened, press, settled
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -152,7 +153,7 @@ def test_queues_that_few_polls_change_are_where_sorting_all_would_put_them(seed:
         replaced = dict(zip([queue.name for queue in before], after, strict=True))
         queues = [replaced.get(queue.name, queue) for queue in queues]
         wanted = list(queues)
-        sort_queues(wanted, None, reverse=False, silenced=silenced)
+        sort_queues(wanted, BY_TROUBLE, silenced)
         assert (again.queues, again.keys) == (wanted, [queue.key for queue in wanted])
         assert again == ByTrouble.of(queues, silenced)
         rows = again

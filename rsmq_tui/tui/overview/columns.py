@@ -1,11 +1,11 @@
-"""The columns of the table of queues, their cells, order and sorting."""
+"""The columns of the table of queues, and their cells."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeVar
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from rsmq_tui.charts.drawing import fold_latest, spark_runs
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, outlook
@@ -14,7 +14,7 @@ from rsmq_tui.monitor.tracking.forecast import limit_words
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind
 from rsmq_tui.tui.overview.groups import QueueGroup, judged
-from rsmq_tui.tui.overview.known import Silenced, silenced_verdict
+from rsmq_tui.tui.overview.known import NONE_SILENCED, Silenced, silenced_verdict
 from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import CLOCK_WIDTH, Column
@@ -26,7 +26,6 @@ SPARK_WIDTH = 10
 _CELL_MS = 60_000
 SPARK_MS = SPARK_WIDTH * _CELL_MS
 _KEY_WIDTH = 20
-_NONE_SILENCED = Silenced()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class QueueContext:
     changed: frozenset[str] = frozenset()
     clock_times: bool = False
     stale: Mapping[str, str] = field(default_factory=dict)
-    silenced: Silenced = _NONE_SILENCED
+    silenced: Silenced = NONE_SILENCED
     favourites: Set[tuple[str, str]] = frozenset()
     unfolded: Set[str] = frozenset()
     members: Set[str] = frozenset()
@@ -227,7 +226,7 @@ QUEUE_COLUMNS = (
                 meaning="time until the depth limit, aged or full memory, at the rates of the last ten minutes"),
 )
 # fmt: on
-_BY_ID = {column.id: column for column in QUEUE_COLUMNS}
+COLUMN_BY_ID = {column.id: column for column in QUEUE_COLUMNS}
 
 
 def columns_of(
@@ -261,91 +260,3 @@ def chosen_columns(columns: Sequence[Column[R, C]], chosen: Sequence[str]) -> li
     positions = {id.removeprefix("-"): position for position, id in enumerate(chosen)}
     ordered = sorted(columns, key=lambda column: positions.get(column.id, len(positions)))
     return [(column, f"-{column.id}" not in chosen or column.id == "queue") for column in ordered]
-
-
-def is_sortable(column: str) -> bool:
-    """Return whether there is such a column, in some table of queues."""
-    return column in _BY_ID
-
-
-def trouble(queue: QueueState, silenced: Silenced = _NONE_SILENCED) -> tuple[Any, ...]:
-    """Return the sort key of a queue or a group by trouble."""
-    return queue.trouble(is_silenced=silenced.holds(judged(queue)))
-
-
-def sort_queues(queues: list[QueueState], column: str | None, reverse: bool, silenced: Silenced) -> bool:
-    """Sort in place, unknown values last, and return whether the order is descending.
-
-    None sorts by trouble, where those that are ``silenced`` come right before the queues that are ok.
-    """
-    if column is None:
-        queues.sort(key=partial(trouble, silenced=silenced), reverse=reverse)
-        return reverse
-    sort_key, descending = _BY_ID[column].sort_key, _BY_ID[column].descending != reverse
-    valued = [queue for queue in queues if sort_key(queue) is not None]
-    unvalued = [queue for queue in queues if sort_key(queue) is None]
-    valued.sort(key=lambda queue: (queue.name, queue.place))
-    valued.sort(key=sort_key, reverse=descending)
-    queues[:] = valued + unvalued
-    return descending
-
-
-class ByTrouble(NamedTuple):
-    """Queues in the order of their troubles, their keys, and what each is sorted by: see ``trouble``."""
-
-    queues: list[QueueState]
-    keys: list[str]
-    order: list[tuple[Any, ...]]
-    silenced: Silenced
-
-    @classmethod
-    def of(cls, queues: Sequence[QueueState], silenced: Silenced = _NONE_SILENCED) -> "ByTrouble":
-        """Sort queues."""
-        order = [trouble(queue, silenced) for queue in queues]
-        positions = sorted(range(len(queues)), key=order.__getitem__)
-        found = list(map(queues.__getitem__, positions))
-        return cls(found, [queue.key for queue in found], list(map(order.__getitem__, positions)), silenced)
-
-    def changed(self, before: Sequence[QueueState], after: Sequence[QueueState]) -> "ByTrouble | None":
-        """Return the same queues, of which those of ``before`` became those of ``after``, in their order.
-
-        ``keys`` is the same object if no queue moves. None if there was another queue.
-        """
-        silenced, order, keys, moves = self.silenced, self.order, self.keys, False
-        # The positions of the old states, and where the new ones come, before what is there.
-        gone, coming = [], []
-        for old, new in zip(before, after, strict=True):
-            was, now = trouble(old, silenced), trouble(new, silenced)
-            position = bisect_left(order, was)
-            if position == len(order) or self.queues[position] is not old:
-                return None
-            gone.append(position)
-            coming.append((position if now == was else bisect_left(order, now), now, new))
-            moves = moves or now != was
-        gone.sort()
-        coming.sort(key=itemgetter(0, 1))
-        positions = [position for position, _, _ in coming]
-        queues = _replaced(self.queues, gone, positions, [new for _, _, new in coming])
-        if moves:
-            keys = _replaced(keys, gone, positions, [new.key for _, _, new in coming])
-            order = _replaced(order, gone, positions, [now for _, now, _ in coming])
-        return ByTrouble(queues, keys, order, silenced)
-
-
-def _replaced(values: Sequence[R], gone: Sequence[int], positions: Sequence[int], more: Sequence[R]) -> list[R]:
-    """Return the values without those at ``gone``, and with one more before each of ``positions``, both ascending.
-
-    In one pass: of 100,000 values, each pass touches all, most of which are no longer in the processor's caches.
-    """
-    made: list[R] = []
-    end, leaving = 0, iter((*gone, len(values)))
-    leaves = next(leaving)
-    for position, value in (*zip(positions, more, strict=True), (len(values), None)):
-        while leaves < position:
-            made += values[end:leaves]
-            end, leaves = leaves + 1, next(leaving)
-        made += values[end:position]
-        end = position
-        if value is not None:
-            made.append(value)
-    return made

@@ -54,6 +54,9 @@ class Silenced(NamedTuple):
         return [*known_pieces(known), *ignored_pieces(queue, self.ignored.get(queue.place))]
 
 
+NONE_SILENCED = Silenced()
+
+
 def silenced_verdict(queue: QueueState) -> str:
     """Return the verdict of a queue for which no alerts are sent, with the sign for that."""
     return f"{SIGN} {queue.verdict.value}"

@@ -1,48 +1,40 @@
 """The overview: all queues, what is wrong now, and the trend of each."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
-from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.strip import Strip
 
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import QueueState, Snapshot, Verdict, reason
 from rsmq_tui.monitor.poller import LooksFirst
-from rsmq_tui.monitor.text import compact, duration, passes, plural, printable, rate
+from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.monitor.tracking.reasons import returned
-from rsmq_tui.monitor.tracking.series import TREND_MS
-from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.overview.columns import (
-    SPARK_MS,
-    ByTrouble,
+    COLUMN_BY_ID,
     QueueContext,
     chosen_columns,
     columns_of,
-    is_sortable,
-    sort_queues,
-    spark_pieces,
-    trouble,
 )
 from rsmq_tui.tui.overview.events import LastEvents
-from rsmq_tui.tui.overview.groups import Grouping, QueueGroup, judged
+from rsmq_tui.tui.overview.groups import QueueGroup, judged
 from rsmq_tui.tui.overview.known import SIGN, Silenced, silenced_verdict
+from rsmq_tui.tui.overview.rows import BY_TROUBLE, Arrangement, QueueRows
+from rsmq_tui.tui.overview.totals import NowPanel, TotalsCharts
 from rsmq_tui.tui.preferences import COLUMNS, FAVOURITES, GROUPED, REVERSE, SEPARATORS, SORT, Preferences
-from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueuePane
+from rsmq_tui.tui.queue.pane import QueuePane
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
-from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
-from rsmq_tui.tui.theme import SIGNS, verdict_words
-from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel, series_of
+from rsmq_tui.tui.servers import are_of_one_server
+from rsmq_tui.tui.theme import verdict_words
 from rsmq_tui.tui.widgets.lines import TextLine, age_words, is_stale, stale_words, why_empty
-from rsmq_tui.tui.widgets.painted import Painted, Piece
-from rsmq_tui.tui.widgets.row_table import Column, RowTable
+from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Column, Order, RowTable
 from rsmq_tui.tui.widgets.word_filter import WordFilter
 
 
@@ -61,15 +53,6 @@ def changed_verdicts(before: Snapshot | None, now: Snapshot) -> frozenset[str]:
     return frozenset(queue.key for queue in fresh if verdicts.get(queue.key, queue.verdict) is not queue.verdict)
 
 
-def matching_queues(queues: Sequence[QueueState], wanted: str) -> list[QueueState]:
-    """Return the queues for which each word is in the name or server, or starts the verdict; ! negates a word."""
-    return [queue for queue in queues if passes(wanted, partial(_holds, queue))] if wanted else list(queues)
-
-
-def _holds(queue: QueueState, part: str) -> bool:
-    return part in queue.name.lower() or part in queue.place.lower() or queue.verdict.startswith(part)
-
-
 def _group_words(row: QueueState) -> str:
     """Say what is in a group: 12 queues: 1 stalled, 11 ok."""
     members = row.members if isinstance(row, QueueGroup) else (row,)
@@ -78,72 +61,8 @@ def _group_words(row: QueueState) -> str:
     return f"{plural(len(members), 'queue')}: {verdicts}"
 
 
-class NowPanel(Painted):
-    """Shows ready, hidden, the longest wait, the rates, and how many queues have each verdict, or are silenced."""
-
-    DEFAULT_CSS = """
-    NowPanel { border: round $rule; border-title-color: $quiet; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._snapshot: Snapshot | None = None
-        self._silenced = Silenced()
-
-    def show(self, snapshot: Snapshot, silenced: Silenced) -> None:
-        """Show the sums of a snapshot."""
-        self._snapshot, self._silenced = snapshot, silenced
-        self.repaint()
-
-    def on_mount(self) -> None:
-        """Set the title."""
-        self.border_title = "Now, and the last 10 min"
-
-    def paint(self) -> list[Strip]:
-        """Paint one fact a line."""
-        snapshot = self._snapshot
-        if snapshot is None or snapshot.connection.fresh_at_s is None:
-            return []
-        totals = snapshot.totals
-        age = None if totals.oldest_ready_due_ms is None else snapshot.at_ms - totals.oldest_ready_due_ms
-        where = f"  in {printable(totals.oldest, 24)}" if totals.oldest else ""
-        kinds = [kind_of(part.ns) for part in snapshot.parts or (snapshot,) if part.queues]
-        labels = sorted({kind.label for kind in kinds if not kind.counts_arrivals})
-        # Without a kind that counts them, the rates are unknown.
-        uncounted = f"  without {', '.join(labels)}" if any(kind.counts_arrivals for kind in kinds) and labels else ""
-        lines: list[list[Piece]] = [
-            [("ready   ", "muted"), (f"{compact(totals.ready):>8} ", "strong"), *self._past(snapshot, "ready")],
-            [("hidden  ", "muted"), (f"{compact(totals.hidden):>8} ", "strong"), *self._past(snapshot, "hidden")],
-            [("waiting ", "muted"), (f"{duration(age):>8}", "strong"), (where, "muted")],
-            [("in      ", "muted"), (f"{rate(totals.arrivals_s):>8}", "strong"), (f"/s{uncounted}", "muted")],
-            [("out     ", "muted"), (f"{rate(totals.deletes_s):>8}", "strong"), (f"/s{uncounted}", "muted")],
-            self._verdicts(snapshot),
-        ]
-        return [self.line(pieces) for pieces in lines]
-
-    def _past(self, snapshot: Snapshot, name: Literal["ready", "hidden"]) -> list[Piece]:
-        """Draw a sparkline of a total, and its highest value."""
-        points = [point for point in snapshot.trend.totals if point.at_ms > snapshot.at_ms - SPARK_MS]
-        values = [point.ready if name == "ready" else point.hidden for point in points]
-        pieces = spark_pieces([point.at_ms for point in points], values, snapshot.at_ms)
-        # With several servers, the recorded sums lag a little behind the current ones.
-        now = snapshot.totals.ready if name == "ready" else snapshot.totals.hidden
-        highest = max((value for value in (*values, now) if value is not None), default=None)
-        return [*pieces, (f" max {compact(highest)}", "muted")]
-
-    def _verdicts(self, snapshot: Snapshot) -> list[Piece]:
-        silenced = self._silenced.verdicts(snapshot.queues)
-        counts = Counter(snapshot.totals.verdicts) - silenced
-        pieces = [
-            (f"{SIGNS[verdict]} {counts[verdict]}  ", f"verdict-{verdict}") for verdict in Verdict if counts[verdict]
-        ]
-        return [*pieces, (f"{SIGN} {silenced.total()}", "muted")] if silenced else pieces
-
-
 # Rows keep their positions for this long after the cursor was moved, so that none moves away under it.
 REST_S = 3.0
-# With more rows for each that changes, moving these is faster than sorting all.
-_FEW = 5
 # How often the screen shows what changes between polls: the next one may be ten seconds away.
 _FOLLOW_S = 0.5
 
@@ -156,11 +75,8 @@ class OverviewScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._servers: Sequence[WatchedServer] = ()
-        self._clock_times = False
         self.table = RowTable(columns_of(), QueueContext(Snapshot(0, "", ""), {}), id="queues", on_open=self._open)
-        self.chart = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
-        self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
+        self.charts = TotalsCharts()
         self._now = NowPanel()
         self._maintenance = TextLine(id="maintenance")
         self._maintenance.display = False
@@ -174,46 +90,36 @@ class OverviewScreen(DashboardScreen):
             target=lambda: self.table,
         )
         self.parts = (
-            Horizontal(self.chart, self._now, id="charts"),
-            *(self.sparks, self._maintenance, self._filter),
+            Horizontal(self.charts.rates, self._now, id="charts"),
+            *(self.charts.sparks, self._maintenance, self._filter),
             Vertical(self.table, self._pane, id="body"),
             self._last_events,
         )
-        self._sort: str | None = None
-        self._reverse = False
-        self._grouping = Grouping()
-        self._unfolded: set[str] = set()
-        self._explained = ""
-        self._members: frozenset[str] = frozenset()
-        self._favourites: frozenset[tuple[str, str]] = frozenset()
+        self._rows = QueueRows()
+        self._order = BY_TROUBLE
+        self._unfolded: frozenset[str] = frozenset()
         self._moved_s = -REST_S
-        self._last: Snapshot | None = None
-        self._arranged_for: tuple[object, ...] | None = None
-        self._by_trouble: ByTrouble | None = None
-        self._chart_drawn = (0, 0, 0)
+        # The key of the row whose reason is shown.
+        self._explained = ""
 
     def on_mount(self) -> None:
         """Focus the table."""
-        sort, self._reverse = self._preferences.get(SORT), self._preferences.get(REVERSE)
-        self._sort = sort if is_sortable(sort) else None
-        self._take_servers()
+        column = self._preferences.get(SORT)
+        self._order = Order(column if column in COLUMN_BY_ID else BY_TROUBLE.column, self._preferences.get(REVERSE))
+        self._show_columns()
         self.table.focus()
         self.set_interval(_FOLLOW_S, self._follow)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show the sums, the chart and the rows."""
-        if self.dashboard.servers is not self._servers or self.dashboard.clock_times != self._clock_times:
-            # Another server appeared in a replay, or ages are shown as times now.
-            self._take_servers()
-        self._show_chart(snapshot)
+        self._show_columns()
+        self.charts.show(snapshot, self.dashboard.window_ms, self.dashboard.changed_ms(snapshot))
         self._last_events.follow(snapshot)
-        self._tell_sums(snapshot)
         self._tell_maintenance()
         silenced = self._silenced()
         self._now.show(snapshot, silenced)
-        self._favourites = self._favourites_of(snapshot)
-        before, self._last = self._last, snapshot
-        rows, keys = self._arranged(snapshot, before, silenced)
+        before, wanted = self._rows.snapshot, self._arrangement(snapshot, silenced)
+        self._rows.arrange(snapshot, wanted)
         context = QueueContext(
             snapshot,
             {server.place: server.title(snapshot.part(server.place).ns) for server in self.dashboard.servers},
@@ -221,12 +127,13 @@ class OverviewScreen(DashboardScreen):
             self.dashboard.clock_times,
             self._stale(snapshot),
             silenced,
-            self._favourites,
-            frozenset(self._unfolded),
-            self._members,
+            wanted.favourites,
+            wanted.unfolded,
+            self._rows.members,
         )
         self.table.empty_text = why_empty(snapshot, self._filter.value, self.dashboard)
-        self.table.show(rows, keys, context)
+        self.table.sorted_by = self._rows.sorted_by
+        self.table.show(self._rows.rows, self._rows.keys, context)
         self._look_at_shown()
         self._tell_why()
 
@@ -243,17 +150,32 @@ class OverviewScreen(DashboardScreen):
             if isinstance(server.source, LooksFirst):
                 server.source.look_first([queue.name for queue in in_sight if queue.place == server.place])
 
-    def _take_servers(self) -> None:
+    def _arrangement(self, snapshot: Snapshot, silenced: Silenced) -> Arrangement:
+        """Return which rows to show: they keep their positions for some time after the cursor was moved."""
+        return Arrangement(
+            self._filter.value,
+            self._order,
+            self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else "",
+            self._unfolded,
+            self._favourites_of(snapshot),
+            silenced,
+            may_move=self.dashboard.clock() - self._moved_s >= REST_S,
+        )
+
+    def _show_columns(self) -> None:
         """Show the columns that the user has chosen, of those for the servers."""
-        self._servers, self._clock_times = self.dashboard.servers, self.dashboard.clock_times
         chosen = self._preferences.get(COLUMNS)
         self.table.columns = tuple(column for column, is_shown in chosen_columns(self._columns, chosen) if is_shown)
 
     @property
     def _columns(self) -> Sequence[Column[QueueState, QueueContext]]:
         """All columns for the servers."""
-        kinds, several_servers = [server.kind for server in self._servers], not are_of_one_server(self._servers)
-        return columns_of(kinds, several_servers=several_servers, clock_times=self._clock_times)
+        servers = self.dashboard.servers
+        return columns_of(
+            [server.kind for server in servers],
+            several_servers=not are_of_one_server(servers),
+            clock_times=self.dashboard.clock_times,
+        )
 
     def _stale(self, snapshot: Snapshot) -> dict[str, str]:
         """Return the age of the numbers that are stale, by place, if there are several servers."""
@@ -303,26 +225,26 @@ class OverviewScreen(DashboardScreen):
 
     @on(RowTable.HeadClicked)
     def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
-        self._reverse = not self._reverse if self._sort == event.column else False
-        self._sort = event.column
-        self._rearrange()
+        self._sort(self._order.clicked(event.column))
 
     def action_clear(self) -> None:
         """Clear the filter; if there is none, sort by trouble again."""
         if not self._filter.close():
-            self._sort, self._reverse = None, False
-            self._rearrange()
+            self._sort(BY_TROUBLE)
 
     def action_sort_next(self) -> None:
         """Sort by the next column; after the last one, by trouble again."""
-        columns = (None, *(column.id for column in self.table.columns))
-        self._sort = columns[(columns.index(self._sort) + 1) % len(columns)]
-        self._reverse = False
-        self._rearrange()
+        columns = (BY_TROUBLE.column, *(column.id for column in self.table.columns))
+        self._sort(self._order.next_of(columns))
 
     def action_sort_reverse(self) -> None:
         """Reverse the order."""
-        self._reverse = not self._reverse
+        self._sort(self._order.reversed())
+
+    def _sort(self, order: Order) -> None:
+        self._order = order
+        self._preferences.set(SORT, order.column)
+        self._preferences.set(REVERSE, order.reverse)
         self._rearrange()
 
     def action_unfold(self, step: int) -> None:
@@ -330,8 +252,9 @@ class OverviewScreen(DashboardScreen):
         fold = step < 0
         row = self.table.cursor_row
         index = self.table.cursor_index
-        if fold and row is not None and row.key in self._members:
-            index = next(above for above in range(index, -1, -1) if self.table.rows[above].key not in self._members)
+        members = self._rows.members
+        if fold and row is not None and row.key in members:
+            index = next(above for above in range(index, -1, -1) if self.table.rows[above].key not in members)
             row = self.table.rows[index]
         if not isinstance(row, QueueGroup) or (row.key in self._unfolded) != fold:
             return
@@ -373,7 +296,7 @@ class OverviewScreen(DashboardScreen):
             return
         part = snapshot.part(row.place)
         entry = [part.server, part.ns, name]
-        is_favourite = (row.place, name) in self._favourites
+        is_favourite = entry in self._preferences.get(FAVOURITES)
 
         def changed(favourites: list[list[str]]) -> list[list[str]]:
             others = [each for each in favourites if each != entry]
@@ -390,7 +313,7 @@ class OverviewScreen(DashboardScreen):
 
     def _apply_columns(self) -> Set[str]:
         """Show the columns that were chosen, and return the ids of those that fit."""
-        self._take_servers()
+        self._show_columns()
         self.table.repaint()
         return self.table.fitting
 
@@ -501,10 +424,8 @@ class OverviewScreen(DashboardScreen):
         queue = judged(row)
         is_stale = queue.place in self.table.context.stale
         words = reason(queue, part.at_ms, self.dashboard.server(queue.place).source.thresholds)
-        where = (
-            "" if are_of_one_server(self._servers) else f" on {printable(self.table.context.titles[queue.place], 40)}"
-        )
-        silenced = self.table.context.silenced
+        title, silenced = self.table.context.titles[queue.place], self.table.context.silenced
+        where = "" if are_of_one_server(self.dashboard.servers) else f" on {printable(title, 40)}"
         is_silenced = silenced.holds(queue)
         words_of_verdict = silenced_verdict(queue) if is_silenced else verdict_words(queue.verdict)
         pieces: list[Piece] = [] if row is queue else [(f" {_group_words(row)}; the worst is", "muted")]
@@ -547,95 +468,6 @@ class OverviewScreen(DashboardScreen):
             self.table.place_cursor(place, for_now=True)
 
     def _rearrange(self) -> None:
-        self._preferences.set(SORT, self._sort or "")
-        self._preferences.set(REVERSE, self._reverse)
         self.rest()
-        self._arranged_for = None
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)
-
-    def _arranged(
-        self, snapshot: Snapshot, before: Snapshot | None, silenced: Silenced
-    ) -> tuple[Sequence[QueueState], Sequence[str]]:
-        """Return the rows and their keys in order: sorted, or unchanged if the cursor was moved recently.
-
-        ``before`` is the snapshot that is shown.
-        """
-        resting = self.dashboard.clock() - self._moved_s >= REST_S
-        separators = self._preferences.get(SEPARATORS) if self._preferences.get(GROUPED) else ""
-        unfolded = frozenset(self._unfolded)
-        chosen = self._filter.value, self._sort, self._reverse, separators, unfolded, self._favourites
-        wanted = (*chosen, resting, silenced)
-        changed = None
-        if before is not None and wanted == self._arranged_for:
-            changed = snapshot.changed_since(before.queues)
-        self._arranged_for = wanted
-        if changed is not None and not changed[0]:
-            return self.table.rows, self.table.keys
-        is_by_trouble = resting and self._sort is None and not self._reverse
-        is_whole = not (self._filter.value or separators or self._favourites)
-        if is_by_trouble and is_whole:
-            again = None
-            if changed is not None and self._by_trouble is not None and len(changed[0]) * _FEW <= len(snapshot.queues):
-                again = self._by_trouble.changed(*changed)
-            self._by_trouble = again = again or ByTrouble.of(snapshot.queues, silenced)
-            self._members, self.table.sorted_by = frozenset(), None
-            return again.queues, again.keys
-        self._by_trouble = None
-        found = matching_queues(snapshot.queues, self._filter.value)
-        favourites = self._favourites
-        first = [queue for queue in found if (queue.place, queue.name) in favourites] if favourites else []
-        others = [queue for queue in found if (queue.place, queue.name) not in favourites] if first else found
-        if separators:
-            others = self._grouping.rows(others, separators, silenced, partial(trouble, silenced=silenced))
-        sort_queues(first, self._sort, self._reverse, silenced)
-        downwards = sort_queues(others, self._sort, self._reverse, silenced)
-        self._members = frozenset()
-        rows = [*first, *(self._with_members(others, silenced) if separators else others)]
-        if resting:
-            self.table.sorted_by = None if self._sort is None else (self._sort, downwards)
-        else:
-            places = {name: place for place, name in enumerate(self.table.keys)}
-            rows.sort(key=lambda queue: places.get(queue.key, len(places)))
-        return rows, [queue.key for queue in rows]
-
-    def _with_members(self, others: Iterable[QueueState], silenced: Silenced) -> list[QueueState]:
-        """Put the queues of each unfolded group, in order, below its row."""
-        rows: list[QueueState] = []
-        members: set[str] = set()
-        for row in others:
-            rows.append(row)
-            if isinstance(row, QueueGroup) and row.key in self._unfolded:
-                own = list(row.members)
-                sort_queues(own, self._sort, self._reverse, silenced)
-                rows += own
-                members.update(queue.key for queue in own)
-        self._members = frozenset(members)
-        return rows
-
-    def _show_chart(self, snapshot: Snapshot) -> None:
-        at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
-        changed_ms = self.dashboard.changed_ms(snapshot)
-        drawn = at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
-        early = len(snapshot.trend.totals) < 10
-        if drawn == self._chart_drawn and not early:
-            return
-        self._chart_drawn = drawn
-        points = snapshot.trend.totals if window_ms <= TREND_MS else snapshot.trend.day_totals
-        counts = series_of(points, ready="ready", hidden="hidden")
-        rates = series_of(points, arrivals_s="arrivals/s", deletes_s="deletes/s")
-        self.chart.show_last(rates, at_ms, window_ms, changed_ms=changed_ms)
-        self.sparks.show_last((*counts, *rates), at_ms, window_ms)
-
-    def _tell_sums(self, snapshot: Snapshot) -> None:
-        if snapshot.connection.fresh_at_s is None:
-            return
-        totals = snapshot.totals
-        self.sparks.tell(
-            {
-                "ready": totals.ready,
-                "hidden": totals.hidden,
-                "arrivals/s": totals.arrivals_s,
-                "deletes/s": totals.deletes_s,
-            }
-        )

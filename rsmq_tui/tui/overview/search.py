@@ -22,7 +22,7 @@ from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks, shown
 from rsmq_tui.tui.queue.message import MessagePane
-from rsmq_tui.tui.queue.search import DUE, Hits, Order, SearchState, orders_of
+from rsmq_tui.tui.queue.search import DUE, Hits, MessageOrder, SearchState, orders_of
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer, are_of_one_server
 from rsmq_tui.tui.widgets.controls import copy_text
@@ -32,7 +32,7 @@ from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
 # The order by queue: grouped, below a line for each queue. In other orders, the messages of all queues are one list.
-BY_QUEUE = Order("queue")
+BY_QUEUE = MessageOrder("queue")
 # The maximum of matches that are listed in all, and for each queue if they are grouped; others are only counted.
 LISTED_MAX = 5_000
 OF_QUEUE_MAX = 100
@@ -48,7 +48,9 @@ _FOR_ALL_KINDS = ("delete",)
 class QueueMatches:
     """The matches in one queue, and which of them are marked."""
 
-    def __init__(self, server: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: Order | None) -> None:
+    def __init__(
+        self, server: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: MessageOrder | None
+    ) -> None:
         self.server, self.queue = server, queue
         self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
         self.marks = marks
@@ -262,11 +264,11 @@ class SearchScreen(DashboardScreen):
         return BY_QUEUE.column, *orders_of(*(server.kind for server in self.dashboard.servers))
 
     @property
-    def _order_of_all(self) -> Order | None:
+    def _order_of_all(self) -> MessageOrder | None:
         """The order of the messages of all queues; None if they are grouped by queue."""
         return None if self._order.column == BY_QUEUE.column else self._order
 
-    def _sort(self, order: Order) -> None:
+    def _sort(self, order: MessageOrder) -> None:
         """Show the matches in an order; search again if some are not listed."""
         self._order, self._is_changed = order, True
         self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
@@ -527,7 +529,7 @@ class SearchScreen(DashboardScreen):
             if order is None:
                 yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.place_of))
 
-    def _sorted(self, order: Order) -> Sequence[SearchRow]:
+    def _sorted(self, order: MessageOrder) -> Sequence[SearchRow]:
         """Return the first messages of all queues in an order."""
         lines = []
         for found in self._found.values():

@@ -36,7 +36,7 @@ from rsmq_tui.tui.queue.search import (
     MATCH,
     SORTED_AT_ONCE,
     Hits,
-    Order,
+    MessageOrder,
     SearchState,
     known_numbers,
     nothing_found,
@@ -139,7 +139,7 @@ class MessageList(Vertical):
         self._unleased: int | None = None
         self._order = DUE
         # The order that the user must confirm, because many messages must be read for it.
-        self._order_asked: Order | None = None
+        self._order_asked: MessageOrder | None = None
         # The progress of the search for a position.
         self._finding = ""
         # With an open range, pages are turned one by one; the number of pages still to come.
@@ -190,7 +190,7 @@ class MessageList(Vertical):
         """Reverse the order."""
         self.sort((self._order_asked or self._order).reversed())
 
-    def sort(self, order: Order) -> None:
+    def sort(self, order: MessageOrder) -> None:
         """Sort in that order; if many messages must be read for it, only after ``confirm_order``."""
         if order.column not in orders_of(self._dashboard.server(self._place).kind):
             return
@@ -272,7 +272,7 @@ class MessageList(Vertical):
         """
         self._rearrange(typed, self._order)
 
-    def _rearrange(self, typed: Filter, order: Order) -> None:
+    def _rearrange(self, typed: Filter, order: MessageOrder) -> None:
         """Show the matches in an order."""
         self.end_search()
         back, was_paged = None, self._is_paged

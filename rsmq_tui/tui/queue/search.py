@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from operator import attrgetter
-from typing import NamedTuple
 
 from rsmq_tui.monitor import (
     Filter,
@@ -25,6 +24,7 @@ from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
 from rsmq_tui.protocol.lists.naming import order_of
 from rsmq_tui.tui.widgets.lines import cells_of, fitting, tab_alone, tab_line
 from rsmq_tui.tui.widgets.painted import Piece
+from rsmq_tui.tui.widgets.row_table import Order
 
 
 def wanted_in(tab: Tab, typed: Filter) -> Filter:
@@ -124,11 +124,10 @@ MATCH = "match"
 _Place = tuple[float, bytes]
 
 
-class Order(NamedTuple):
-    """An order of messages: by a column of their table, possibly reversed."""
+class MessageOrder(Order):
+    """An order of messages by a column of their table."""
 
-    column: str = "due"
-    reverse: bool = False
+    __slots__ = ()
 
     @property
     def downwards(self) -> bool:
@@ -146,18 +145,6 @@ class Order(NamedTuple):
         known = _VALUES[self.column](row)
         return float("inf") if known is None else self.sign * known, order_of(name_bytes(row.id))
 
-    def next_of(self, columns: Sequence[str]) -> "Order":
-        """Return the order by the next one of some columns."""
-        return Order(columns[(columns.index(self.column) + 1) % len(columns)])
-
-    def reversed(self) -> "Order":
-        """Return the opposite order."""
-        return self._replace(reverse=not self.reverse)
-
-    def clicked(self, column: str) -> "Order":
-        """Return the order after a click on the title of a column: by that column, or the opposite of it."""
-        return self.reversed() if column == self.column else Order(column)
-
     @property
     def words(self) -> str:
         """What comes first."""
@@ -165,7 +152,7 @@ class Order(NamedTuple):
 
 
 # The order in which queues keep their messages: any part of it can be read without reading the others.
-DUE = Order()
+DUE = MessageOrder("due")
 # Which messages come first in the order by a column, and in the opposite one.
 _FIRST = {
     "queue": ("first queue", "last queue"),
@@ -205,7 +192,9 @@ class Hits:
     server has answered.
     """
 
-    def __init__(self, wanted: Filter, before: "Hits | None" = None, order: Order = DUE, most: int = ROWS_MAX) -> None:
+    def __init__(
+        self, wanted: Filter, before: "Hits | None" = None, order: MessageOrder = DUE, most: int = ROWS_MAX
+    ) -> None:
         self.wanted = wanted
         self.order = order
         self._most = most
@@ -328,7 +317,7 @@ class _Kept:
         return self._row
 
 
-def _placing(order: Order, progress: SearchProgress) -> Callable[[RawMessage], _Place]:
+def _placing(order: MessageOrder, progress: SearchProgress) -> Callable[[RawMessage], _Place]:
     """Return the sort key of an order; unknown values come last."""
     sent_at = sent_by_id if progress.age is None else sent_by(progress.age)
     values: dict[str, Callable[[RawMessage], float | None]] = {

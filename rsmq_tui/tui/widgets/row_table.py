@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -49,6 +49,25 @@ class Column(Generic[R, C]):
     most: int = 0
     middle: bool = False
     extra: bool = False
+
+
+class Order(NamedTuple):
+    """An order of rows: by a column, possibly reversed."""
+
+    column: str
+    reverse: bool = False
+
+    def next_of(self, columns: Sequence[str]) -> Self:
+        """Return the order by the next one of some columns."""
+        return self._replace(column=columns[(columns.index(self.column) + 1) % len(columns)], reverse=False)
+
+    def reversed(self) -> Self:
+        """Return the opposite order."""
+        return self._replace(reverse=not self.reverse)
+
+    def clicked(self, column: str) -> Self:
+        """Return the order after a click on the title of a column: by that column, or the opposite of it."""
+        return self.reversed() if column == self.column else self._replace(column=column, reverse=False)
 
 
 class RowTable(Painted, Generic[R, C], can_focus=True):
