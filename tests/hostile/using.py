@@ -46,10 +46,10 @@ async def walk_tabs(pilot: Dashboard) -> None:
 async def choose_tab(pilot: Dashboard, name: str = RSMQ.tabs[0].name) -> None:
     """Go to a tab, from wherever a server that refused has left the screen."""
     messages = queue_screen(pilot).messages
-    while messages._tab.name != name:
-        before = messages._tab
+    while messages.tabs.chosen.name != name:
+        before = messages.tabs.chosen
         await press(pilot, "l")
-        await until_changed(pilot, lambda: messages._tab, before)
+        await until_changed(pilot, lambda: messages.tabs.chosen, before)
     await until(pilot, f"[ {name} ", _has_found(pilot))
 
 

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.tui.queue.message_list import MessageList
-from rsmq_tui.tui.queue.search import tab_pieces
+from rsmq_tui.tui.queue.tabs import Tabs
 from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
 from tests.tui.reading import app_of, names_in, table_of, tabs_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
@@ -382,7 +382,6 @@ async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: Script
     ],
 )
 def test_the_position_stays_when_the_numbers_of_other_tabs_do_not_fit(width: int, shown: str) -> None:
-    tabs = kind_named("rsmq").tabs
     numbers = {"all": "306", "ready": "300", "in flight": "5", "delayed": "1", "poison": "33"}
-    pieces = tab_pieces(tabs, tabs[0], numbers, width, place="1 of 306")
+    pieces = Tabs(kind_named("rsmq").tabs).pieces(numbers, width, place="1 of 306")
     assert " ".join("".join(text for text, _ in pieces).split()) == shown

@@ -29,7 +29,7 @@ from rsmq_tui.triage.scope import Marked, Scope
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
-from rsmq_tui.tui.queue.pager import Pager
+from rsmq_tui.tui.queue.pager import OncePerPoll, Pager
 from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, place_among
 from rsmq_tui.tui.queue.search import (
     DUE,
@@ -38,16 +38,11 @@ from rsmq_tui.tui.queue.search import (
     Hits,
     MessageOrder,
     SearchState,
-    known_numbers,
     nothing_found,
-    nothing_in,
-    number_text,
     orders_of,
     search_pieces,
-    shown_numbers,
-    tab_pieces,
-    wanted_in,
 )
+from rsmq_tui.tui.queue.tabs import Tabs, number_text
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.message_filter import FilterLine
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -120,30 +115,23 @@ class MessageList(Vertical):
         self.typed = wanted or parse_filter("")
         self._queue = queue
         self._place = place
-        self._tab = tabs[0]
-        # The results for each tab, by its name, and how many messages were found in tabs without a filter.
+        self.tabs = Tabs(tabs)
+        # The results for each tab, by its name.
         self._hits: dict[str, Hits] = {}
-        self._counted: dict[str, int] = {}
         self._snapshot: Snapshot | None = None
-        self._searched_for_ms: int | None = None
         self.table = PagedTable(self, on_open)
         self.filter_line = FilterLine()
-        self._tabs = tabs
         self._tab_line = TextLine(id="tabs")
         self._search_line = TextLine(id="search")
         self._search_line.display = False
         self._pager = Pager(queue)
         self._state: QueueState | None = None
-        self._read_for_ms: int | None = None
-        self._is_following, self._followed_for_ms = False, 0
-        self._unleased: int | None = None
+        self._following = OncePerPoll()
         self._order = DUE
         # The order that the user must confirm, because many messages must be read for it.
         self._order_asked: MessageOrder | None = None
         # The progress of the search for a position.
         self._finding = ""
-        # With an open range, pages are turned one by one; the number of pages still to come.
-        self._turns_left = 0
 
     def compose(self) -> ComposeResult:
         """Tabs, the filter or the state of a search, messages."""
@@ -163,7 +151,7 @@ class MessageList(Vertical):
     @property
     def wanted(self) -> Filter:
         """The filter of this tab, including what was typed."""
-        return wanted_in(self._tab, self.typed)
+        return self.tabs.wanted(self.typed)
 
     def confirm_order(self) -> bool:
         """Sort in the order that waits to be confirmed; return whether there was one."""
@@ -234,19 +222,17 @@ class MessageList(Vertical):
         if is_elsewhere:
             # A queue of the same name in another namespace is another queue.
             self.marks.clear()
-            self._counted.clear()
+            self.tabs.counted.clear()
             self.apply(self.typed)
         self.show()
-        # A poll does not send a request while one is pending: on a slow link no reply would ever be accepted.
-        is_news = snapshot.at_ms != self._read_for_ms and self._pager.pending is None
-        if is_news and self._pager.request.count and not self.is_search:
+        if not self.is_search and self._pager.is_due(snapshot.at_ms):
             self._read(self._pager.request)
         self._search_after_failure(snapshot)
         self._follow_found()
 
     def tell_unleased(self, number: int | None) -> None:
         """Show how many items of a list have no lease."""
-        self._unleased = number
+        self.tabs.unleased = number
         self._show_head()
 
     def show(self) -> None:
@@ -262,7 +248,7 @@ class MessageList(Vertical):
     def choose_tab(self, step: int) -> None:
         """Show the next tab or the one before."""
         self.end_search()
-        self._tab = self._tabs[(self._tabs.index(self._tab) + step) % len(self._tabs)]
+        self.tabs.turn(step)
         self._begin()
 
     def apply(self, typed: Filter) -> None:
@@ -296,7 +282,7 @@ class MessageList(Vertical):
             return False
         if self.marks.has_range and self._pager.is_turning:
             # All rows in between are marked: they are read page by page.
-            self._turns_left += step
+            self._pager.turns_left += step
             return True
         edge = len(self.table.keys) - 1 if step > 0 else 0
         if self.marks.has_range:
@@ -307,7 +293,7 @@ class MessageList(Vertical):
 
     def go_to_end(self, step: int) -> None:
         """Show the first page (-1) or the last one (1), unless a range is open, which has no gaps."""
-        page, part = self._pager.page, self._tab.part
+        page, part = self._pager.page, self.tabs.chosen.part
         if self.is_search or part is None or page is None or self.marks.has_range:
             return
         if self._pager.is_turning or not (page.is_last if step > 0 else page.is_first):
@@ -329,7 +315,7 @@ class MessageList(Vertical):
 
     @work(group="find", exclusive=True)
     async def _go_to(self, position: Position) -> None:
-        part = self._tab.part or "all"
+        part = self.tabs.chosen.part or "all"
         try:
             found = await find(self._source, self._queue, part, position, self._tell_finding)
         except (PeekError, PositionError) as error:
@@ -339,7 +325,7 @@ class MessageList(Vertical):
             self._finding = ""
             self._show_head()
         if found.part != part:
-            self._tab = next(tab for tab in self._tabs if tab.part == found.part)
+            self.tabs.choose_part(found.part)
         self.marks.end_range()
         request = self._pager.numbered(found.part, found.place, self.table.visible_rows)
         self._read(request, partial(_row_of, found))
@@ -378,7 +364,7 @@ class MessageList(Vertical):
     def _way_back(self) -> tuple[PageRequest, _Cursor | None] | None:
         """Return which page to show without the search, and where the cursor is on it if that must change."""
         request, row = self._pager.request, self.table.cursor_row
-        if request.part != self._tab.part:
+        if request.part != self.tabs.chosen.part:
             return None
         known = () if self._pager.page is None else self._pager.page.rows
         if row is None or self.table.is_held or any(row.id == each.id for each in known):
@@ -397,17 +383,17 @@ class MessageList(Vertical):
             # What an earlier visit of the tab found is no longer true. A search that was stopped took too long.
             if hits is None or (hits.state is SearchState.DONE and not hits.is_of_now(self._now_ms(hits.at_ms))):
                 self._search()
-        elif self._tab.part is not None:
-            self._read(*(back or (self._pager.of_part(self._tab.part), _top)))
+        elif self.tabs.chosen.part is not None:
+            self._read(*(back or (self._pager.of_part(self.tabs.chosen.part), _top)))
         self.show()
         if back is not None:
             self.table.restore_cursor()
 
     def _forget_later(self, at_ms: int) -> None:
         """In a replay, forget everything that was read for a later moment."""
-        page, part = self._pager.page, self._tab.part
+        page, part = self._pager.page, self.tabs.chosen.part
         self._hits = {tab: hits for tab, hits in self._hits.items() if not hits.is_running and hits.at_ms <= at_ms}
-        self._counted.clear()
+        self.tabs.counted.clear()
         if self.is_search and self._found is None:
             self._search()
         elif not self.is_search and part is not None and page is not None and page.at_ms > at_ms:
@@ -416,8 +402,7 @@ class MessageList(Vertical):
 
     def _read(self, request: PageRequest, cursor: _Cursor | None = None) -> None:
         """Request a page, and place the cursor when it arrives; the worker of an older request is cancelled."""
-        self._read_for_ms = self._snapshot.at_ms if self._snapshot else None
-        self._fetch(self._pager.ask(request, self.table.visible_rows), cursor)
+        self._fetch(self._pager.ask(request, self.table.visible_rows, self._polled_ms), cursor)
 
     @work(group="peek", exclusive=True)
     async def _fetch(self, request: PageRequest, cursor: _Cursor | None) -> None:
@@ -425,10 +410,9 @@ class MessageList(Vertical):
             page = await self._source.peek(request)
         except PeekError as error:
             if self._pager.fail(request, str(error)):
-                self._turns_left = 0
                 if self._pager.page is not None and not self.is_search:
                     # The page is still that of another tab.
-                    self._tab = next(tab for tab in self._tabs if tab.part == self._pager.request.part)
+                    self.tabs.choose_part(self._pager.request.part)
                 self.show()
             return
         before = () if self._pager.page is None else self._pager.page.rows
@@ -442,17 +426,15 @@ class MessageList(Vertical):
                 self.marks.start_range(self.table.cursor_key, self.table.cursor_index)
             self.show()
         if not self.marks.has_range:
-            self._turns_left = 0
-        if self._turns_left:
-            step = 1 if self._turns_left > 0 else -1
-            self._turns_left -= step
+            self._pager.turns_left = 0
+        if step := self._pager.next_turn():
             self.turn(step)
         if missing := self.marks.missing(page)[:_MISSING_MAX]:
             self._look_for(missing)
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
-        nothing = nothing_found(hits, self._dashboard.keymap.face("refresh")) or nothing_in(self._tab, self.typed)
+        nothing = nothing_found(hits, self._dashboard.keymap.face("refresh")) or self.tabs.nothing(self.typed)
         words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
         listed = hits.listed
@@ -465,10 +447,8 @@ class MessageList(Vertical):
         # For a list item that is gone, another one with the same bytes would be found.
         rows = [row for row in self.table.rows_in_sight if not (row.is_item and row.id in gone)]
         source = self._source
-        at_ms = self._now_ms(0)
-        is_due = bool(rows) and at_ms != self._followed_for_ms and not self._is_following
-        if hits is not None and is_due and isinstance(source, ReadsRowsAgain):
-            self._is_following, self._followed_for_ms = True, at_ms
+        can_read = rows and isinstance(source, ReadsRowsAgain)
+        if hits is not None and can_read and self._following.begin(self._now_ms(0)):
             self._read_found(source, hits.listed, rows)
 
     @work(group="found", exclusive=True)
@@ -479,7 +459,7 @@ class MessageList(Vertical):
             # The status line shows the error, and the next poll tries again.
             return
         finally:
-            self._is_following = False
+            self._following.end()
         before = hits.rows
         hits.update_rows(again)
         self.marks.follow(before, hits.rows)
@@ -491,7 +471,7 @@ class MessageList(Vertical):
     def _show_page(self) -> None:
         page, error = self._pager.page, self._pager.error
         if page is not None:
-            self.table.empty_text = [(f"  {nothing_in(self._tab, self.typed)}", "muted")]
+            self.table.empty_text = [(f"  {self.tabs.nothing(self.typed)}", "muted")]
             self._show_rows(page.rows, [row.id for row in page.rows], page.at_ms)
         elif error is not None:
             self.table.empty_text = [(f"  {printable(error, 200)}", "alarm")]
@@ -532,28 +512,24 @@ class MessageList(Vertical):
             self._show_head_of_search(hits)
 
     def _show_head_of_page(self) -> None:
-        depth, ready = self._counts
-        hidden = None if depth is None or ready is None else depth - ready
-        shown_part = {"all": depth, "ready": ready, "hidden": hidden}.get(self._tab.part or "")
-        marked = self.marks.words(self.wanted, shown_part, is_final=True)
+        marked = self.marks.words(self.wanted, self.tabs.number_in_part(self._page or self._state), is_final=True)
         place, stale = self._pager.place(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
-        width = self.size.width
-        tabs = tab_pieces(self._tabs, self._tab, self._numbers(), width, marked=marked, place=place, stale=stale)
-        self._tab_line.show(tabs)
+        pieces = self.tabs.pieces(self._numbers, self.size.width, marked=marked, place=place, stale=stale)
+        self._tab_line.show(pieces)
         words = self._finding or self._order_words
         self._search_line.display = bool(words) and not self.filter_line.is_open
         self._search_line.show([(words, "strong")])
 
     def _show_head_of_search(self, hits: Hits) -> None:
-        numbers, noun, width = self._numbers(), MATCH, self.size.width
+        numbers, noun, width, tab = self._numbers, MATCH, self.size.width, self.tabs.chosen
         now_ms, is_done = self._now_ms(hits.at_ms), hits.state is SearchState.DONE
         if self.typed.is_empty:
-            noun = self._tab.name if self._tab.term else "messages"
-            if not hits.error and self._tab.term:
+            noun = tab.name if tab.term else "messages"
+            if not hits.error and tab.term:
                 found = hits.matched if is_done else None
                 numbers[noun] = number_text(found, is_sure=self._is_sure and hits.is_of_now(now_ms))
         marked = self.marks.words(self.wanted, None if hits.error else hits.matched, is_final=is_done)
-        self._tab_line.show(tab_pieces(self._tabs, self._tab, numbers, width, marked=marked))
+        self._tab_line.show(self.tabs.pieces(numbers, width, marked=marked))
         self._search_line.display = not self.filter_line.is_open
         if self._order_asked is not None:
             self._search_line.show([(self._order_words, "strong")])
@@ -574,29 +550,10 @@ class MessageList(Vertical):
         return self._snapshot is not None and self._snapshot.connection.failure is None
 
     @property
-    def _counts(self) -> tuple[int | None, int | None]:
-        """The depth and the ready messages, by the page that is shown, or else by the last poll."""
-        known = self._page or self._state
-        return (None, None) if known is None else (known.depth, known.ready)
-
     def _numbers(self) -> dict[str, str]:
-        """Return the numbers of the tabs, as text."""
-        page, state, is_sure = self._page, self._state, self._is_sure
-        depth, ready = self._counts
-        numbers = {name: number_text(number, is_sure=False) for name, number in self._counted.items()}
-        known = {"all": depth, "ready": ready}
-        numbers |= {name: number_text(number, is_sure=is_sure) for name, number in known.items()}
-        if state is not None:
-            # The page was counted at another moment than the poll: all tabs must agree.
-            read = state if page is None else state._replace(depth=depth, ready=ready, hidden=page.depth - page.ready)
-            numbers |= known_numbers(read, numbers, is_sure=is_sure)
-        if self._unleased is not None:
-            numbers["no lease"] = number_text(self._unleased, is_sure=is_sure)
-        if page is not None:
-            poison_rc = self._source.thresholds.poison_rc
-            shown = shown_numbers(page, self._now_ms(page.at_ms), poison_rc)
-            numbers |= {name: number_text(number, is_sure=is_sure) for name, number in shown.items()}
-        return numbers
+        """The numbers of messages in the tabs, as text."""
+        poison_rc = self._source.thresholds.poison_rc
+        return self.tabs.numbers(self._state, self._page, self._now_ms(0), poison_rc, is_sure=self._is_sure)
 
     @property
     def _order_words(self) -> str:
@@ -608,8 +565,13 @@ class MessageList(Vertical):
         read, turn = (self._dashboard.keymap.face(name) for name in ("refresh", "sort"))
         return f" {read} reads {count(depth)} messages, {asked.words} · {turn} next order · esc cancels"
 
+    @property
+    def _polled_ms(self) -> int | None:
+        """The time of the last poll."""
+        return None if self._snapshot is None else self._snapshot.at_ms
+
     def _now_ms(self, at_ms: int) -> int:
-        return max(at_ms, self._snapshot.at_ms if self._snapshot else 0)
+        return max(at_ms, self._polled_ms or 0)
 
     @property
     def _dashboard(self) -> Dashboard:
@@ -622,7 +584,7 @@ class MessageList(Vertical):
     @property
     def is_search(self) -> bool:
         """Whether the results of a search are shown, and not pages."""
-        return self._tab.part is None or not self._is_paged
+        return self.tabs.chosen.part is None or not self._is_paged
 
     @property
     def _is_paged(self) -> bool:
@@ -631,23 +593,23 @@ class MessageList(Vertical):
 
     @property
     def _found(self) -> Hits | None:
-        return self._hits.get(self._tab.name) if self.is_search else None
+        return self._hits.get(self.tabs.chosen.name) if self.is_search else None
 
     def _search_after_failure(self, snapshot: Snapshot) -> None:
         """Repeat a failed search after a newer poll has succeeded."""
         hits = self._found
         if hits is None or hits.state is not SearchState.FAILED or snapshot.connection.failure is not None:
             return
-        if snapshot.at_ms != self._searched_for_ms:
+        if snapshot.at_ms != hits.asked_for_ms:
             self._search()
 
     def _search(self) -> None:
-        self._note_search()
         self._ticking.resume()
-        before = self._hits.get(self._tab.name)
-        hits = self._hits[self._tab.name] = Hits(self.wanted, before, self._order)
+        before = self._hits.get(self.tabs.chosen.name)
+        hits = self._hits[self.tabs.chosen.name] = Hits(self.wanted, before, self._order)
         if before is not None:
             before.end(SearchState.STOPPED)
+        hits.asked_for_ms = self._polled_ms
         self._find(hits)
         self.show()
 
@@ -662,20 +624,16 @@ class MessageList(Vertical):
                     hits.add(progress)
         except PeekError as error:
             hits.end(SearchState.FAILED, str(error))
-            self._note_search()
+            hits.asked_for_ms = self._polled_ms
         hits.end(SearchState.DONE)
         if hits.state is SearchState.DONE:
             self._take_found(hits, before)
         self.show()
 
-    def _note_search(self) -> None:
-        """Remember the poll at which a search last started or failed."""
-        self._searched_for_ms = self._snapshot.at_ms if self._snapshot else None
-
     def _take_found(self, hits: Hits, before: Hits | None) -> None:
         hits.arrange()
         if self.typed.is_empty:
-            self._counted[self._tab.name] = hits.matched
+            self.tabs.counted[self.tabs.chosen.name] = hits.matched
         if before is not None:
             self.marks.follow(before.rows, hits.rows)
         if before is not None and hits.matched == len(hits.rows):

@@ -1,4 +1,4 @@
-"""The pages of a queue's messages: which is shown, which is requested, and the next ones."""
+"""The pages of a queue's messages: which is shown, which is requested, the next ones, and when to read again."""
 
 from dataclasses import replace
 
@@ -22,6 +22,9 @@ class Pager:
         self.error: str | None = None
         self.pending: PageRequest | None = None
         self._coming: PageRequest | None = None
+        self._asked_for_ms: int | None = None
+        # With an open range, pages are turned one by one; the number of pages still to come.
+        self.turns_left = 0
         self._page_again = self.request
 
     @property
@@ -43,8 +46,16 @@ class Pager:
             return ""
         return f"stale {max(0, now_ms - self.page.at_ms) / 1000:.0f} s: {self.error}"
 
-    def ask(self, request: PageRequest, rows: int) -> PageRequest:
-        """Return the request for a page of ``rows`` rows; replies to older requests are dropped from now on."""
+    def is_due(self, polled_ms: int) -> bool:
+        """Return whether to read the page again after a poll.
+
+        Not while a request is pending: on a slow link, no reply would ever be accepted.
+        """
+        return polled_ms != self._asked_for_ms and self.pending is None and bool(self.request.count)
+
+    def ask(self, request: PageRequest, rows: int, polled_ms: int | None) -> PageRequest:
+        """Return the request for a page of ``rows`` rows after a poll; replies to older requests are dropped now."""
+        self._asked_for_ms = polled_ms
         is_same = request is self._page_again
         self.request = self.pending = replace(request, count=rows)
         self._coming = None if is_same else self.pending
@@ -110,10 +121,16 @@ class Pager:
         """Take a failure; False if it belongs to an older request."""
         if not self._is_answered(request):
             return False
-        self.error = error
+        self.error, self.turns_left = error, 0
         if self.page is not None:
             self.request = self._page_again
         return True
+
+    def next_turn(self) -> int:
+        """Return the next of the turns that are left, which is a step; 0 if none is."""
+        step = (self.turns_left > 0) - (self.turns_left < 0)
+        self.turns_left -= step
+        return step
 
     def _is_answered(self, request: PageRequest) -> bool:
         """Clear the pending request; False if another one is pending: a cancelled worker may still get here."""
@@ -121,3 +138,22 @@ class Pager:
             return False
         self.pending = None
         return True
+
+
+class OncePerPoll:
+    """Allows one read for each poll, and none while one is pending, as for pages."""
+
+    def __init__(self) -> None:
+        self._polled_ms: int | None = None
+        self._is_pending = False
+
+    def begin(self, polled_ms: int) -> bool:
+        """Return whether a read may begin; it must ``end``."""
+        if self._is_pending or polled_ms == self._polled_ms:
+            return False
+        self._polled_ms, self._is_pending = polled_ms, True
+        return True
+
+    def end(self) -> None:
+        """Let the next poll read again."""
+        self._is_pending = False

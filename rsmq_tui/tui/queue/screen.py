@@ -46,6 +46,7 @@ from rsmq_tui.tui.queue.groups import GroupScreen
 from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.pager import OncePerPoll
 from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
@@ -160,8 +161,7 @@ class QueueScreen(ActingScreen):
             Vertical(self.messages, self._pane, id="body"),
         )
         self._charts_at = (0, 0)
-        self._due_for_ms: int | None = None
-        self._is_counting = False
+        self._counting = OncePerPoll()
         self._known_facts: list[Piece] = []
         self._waiting: list[Piece] = []
 
@@ -391,9 +391,7 @@ class QueueScreen(ActingScreen):
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
         self._charts.tell(state)
-        # As for pages: no request while one is pending.
-        if snapshot.at_ms != self._due_for_ms and not self._is_counting:
-            self._due_for_ms, self._is_counting = snapshot.at_ms, True
+        if self._counting.begin(snapshot.at_ms):
             self._count_due(snapshot.at_ms)
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
         if (at_ms // CHART_STEP_MS, window_ms) == self._charts_at:
@@ -417,4 +415,4 @@ class QueueScreen(ActingScreen):
             self._show_facts()
             self.messages.tell_unleased(dict(due).get("no lease"))
         finally:
-            self._is_counting = False
+            self._counting.end()

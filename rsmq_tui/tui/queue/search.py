@@ -1,119 +1,25 @@
-"""Searches of a queue's messages, their orders, and the tabs that show them."""
+"""Searches of a queue's messages, and their orders."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from operator import attrgetter
 
 from rsmq_tui.monitor import (
     Filter,
     MessageRow,
-    MessageState,
-    Page,
-    QueueState,
     SearchProgress,
-    parse_filter,
 )
 from rsmq_tui.monitor.filters.matching import sent_by_id
 from rsmq_tui.monitor.filters.search import INCOMPLETE, found_row, sent_by
 from rsmq_tui.monitor.messages.peek import RowsAgain
 from rsmq_tui.monitor.messages.reading import read_score
-from rsmq_tui.monitor.text import UNKNOWN, compact, count, duration, matches, printable
+from rsmq_tui.monitor.text import count, duration, matches, printable
 from rsmq_tui.protocol import PREVIEW_BYTES, RawMessage, leading_int, name_bytes
-from rsmq_tui.protocol.kinds import Kind, Tab, kind_named
+from rsmq_tui.protocol.kinds import Kind
 from rsmq_tui.protocol.lists.naming import order_of
-from rsmq_tui.tui.widgets.lines import cells_of, fitting, tab_alone, tab_line
+from rsmq_tui.tui.widgets.lines import cells_of, fitting
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Order
-
-
-def wanted_in(tab: Tab, typed: Filter) -> Filter:
-    """Return the filter of a tab combined with what was typed."""
-    if not tab.term:
-        return typed
-    own = parse_filter(tab.term, typed.poison_rc)
-    text = f"{tab.term} {typed.text}".strip()
-    return Filter(text, (*own.terms, *typed.terms), typed.poison_rc)
-
-
-def nothing_in(tab: Tab, typed: Filter) -> str:
-    """Return the text for an empty tab."""
-    if typed.is_empty:
-        return (
-            f"There are no {tab.name} messages in this queue." if tab.term else "There are no messages in this queue."
-        )
-    return f"No message matches {printable(wanted_in(tab, typed).text, 60)}. Press esc to see all."
-
-
-def number_text(number: float | None, *, is_sure: bool) -> str:
-    """Format the number of messages in a tab, marked as approximate unless ``is_sure``."""
-    return compact(number) if is_sure or number is None else f"~{compact(number)}"
-
-
-def shown_numbers(page: Page, at_ms: int, poison_rc: int) -> dict[str, int]:
-    """Count the messages of tabs from the rows of a page that shows the whole queue; otherwise return {}."""
-    rows = page.rows
-    if not rows or page.request.part != "all" or len(rows) != page.depth:
-        return {}
-    states = Counter(row.state_at(at_ms) for row in rows)
-    if rows[0].is_item:
-        return {"expired": states[MessageState.EXPIRED], "no lease": states[MessageState.UNLEASED]}
-    poison = sum(row.rc is not None and row.rc >= poison_rc for row in rows)
-    in_flight, delayed = states[MessageState.IN_FLIGHT], states[MessageState.DELAYED]
-    # Until the page is read again, its own ready number would not count messages that became due since.
-    return {"ready": states[MessageState.READY], "in flight": in_flight, "delayed": delayed, "poison": poison}
-
-
-def known_numbers(state: QueueState, found: Mapping[str, str], *, is_sure: bool) -> dict[str, str]:
-    """Format the numbers of tabs that follow from a poll: if nothing is hidden, nothing is in flight or delayed.
-
-    A poll knows only a minimum of poison messages until all messages were checked; a number in ``found`` wins.
-    """
-    if kind_named(state.kind).has_leases:
-        numbers: dict[str, float | None] = {"processing": state.hidden, "expired": state.expired}
-        if state.hidden == 0:
-            numbers["no lease"] = 0
-    else:
-        numbers = {"in flight": 0, "delayed": 0} if state.hidden == 0 else {}
-        if state.depth == 0:
-            numbers["poison"] = 0
-    texts = {name: number_text(number, is_sure=is_sure) for name, number in numbers.items()}
-    if state.poison and "poison" not in {*found, *texts}:
-        texts["poison"] = number_text(state.poison, is_sure=is_sure) + ("" if state.looked_all_ms is not None else "+")
-    return texts
-
-
-def tab_pieces(
-    tabs: Sequence[Tab],
-    chosen: Tab,
-    numbers: Mapping[str, str],
-    width: int,
-    *,
-    marked: str = "",
-    place: str = "",
-    stale: str = "",
-) -> list[Piece]:
-    """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
-
-    The position is more important than the numbers of the other tabs. If not all tabs fit, only the chosen one is
-    shown, with its number among them. A ``stale`` text replaces the other tabs, to be visible on a narrow screen too.
-    """
-    full, place_of_tab = [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in tabs], tabs.index(chosen)
-    short = [words if tab is chosen else tab.name for tab, words in zip(tabs, full, strict=True)]
-    marks: list[Piece] = [(f"   {marked}", "strong")] if marked else []
-    if stale:
-        return [tab_alone(full, place_of_tab)[0], *marks, (f" ✗ {printable(stale, 230)}", "alarm")]
-    where: list[Piece] = [(f"   {place}", "muted")] if place else []
-    lines = (
-        [*tab_line(full, place_of_tab), *marks, *where],
-        [*tab_line(short, place_of_tab), *marks, *where],
-        [*tab_line(full, place_of_tab), *marks],
-        [*tab_line(short, place_of_tab), *marks],
-        [*tab_alone(full, place_of_tab), *marks, *where],
-    )
-    short_enough = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-    return next(short_enough, [*tab_alone(full, place_of_tab), *marks])
-
 
 ROWS_MAX = 1_000
 _NOW_MS = 1_000
@@ -202,6 +108,8 @@ class Hits:
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
         self.state = SearchState.RUNNING
+        # The poll at which it started, or failed.
+        self.asked_for_ms: int | None = None
         self.scanned = self.depth = self.matched = self.not_searched = self.restarts = 0
         self.rows: tuple[MessageRow, ...] = ()
         self.keys: tuple[str, ...] = ()
