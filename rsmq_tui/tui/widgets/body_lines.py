@@ -18,7 +18,7 @@ from weakref import proxy
 
 from rich.cells import cell_len
 
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.tui.widgets.painted import Piece
 
 # The bytes of a block, whose lines are made in a few milliseconds; a longer line of JSON is one block, up to a limit.
@@ -71,6 +71,8 @@ _UNCUT = re.compile(
     rf"|\\(?!u{_HEX}{{4}}|u{_HEX}{{0,3}}\Z).)*+".encode(),
     re.DOTALL,
 )
+# The brackets that open an object or an array.
+_OPENERS = ("{", "[")
 
 
 class View(StrEnum):
@@ -270,7 +272,7 @@ class JsonLines(TextLines):
             if self._lows[index] < depth:
                 for at in range(last - 1 if index == block else len(self._kept(index)) - 1, -1, -1):
                     found = self._kept(index)[at]
-                    if found.depth < depth and found.bracket in ("{", "["):
+                    if found.depth < depth and found.bracket in _OPENERS:
                         yield int(self._numbers[index]) + at
                         depth = found.depth
 
@@ -403,6 +405,85 @@ class JsonLines(TextLines):
 
 _WITHIN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _WITHIN_WORD = re.compile(rb'[^\s{}\[\],:"]*+')
+
+
+class FoldedLines:
+    """The lines of a body, of which those within folded objects and arrays are not shown; only JSON has such."""
+
+    def __init__(self, lines: BodyLines) -> None:
+        self.lines = lines
+        self._json = lines if isinstance(lines, JsonLines) else None
+        # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
+        self._is_all_folded = False
+        self._exceptions: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @property
+    def can_fold(self) -> bool:
+        """Whether there are objects and arrays."""
+        return self._json is not None
+
+    def toggle(self, number: int) -> int:
+        """Fold the object or array that a line opens, or the one around it, or unfold it; return its line."""
+        if self._json is not None:
+            if self._json.line(number).bracket not in _OPENERS:
+                number = next(self._json.openers(number), number)
+            if self._json.line(number).bracket in _OPENERS:
+                self._exceptions ^= {number}
+        return number
+
+    def toggle_all(self, number: int) -> int:
+        """Fold every object and array but the outermost, or unfold all; return the line that is shown for a line."""
+        around = [] if self._json is None else list(self._json.openers(number))
+        self._is_all_folded = not self._is_all_folded
+        self._exceptions.clear()
+        return around[-2] if len(around) > 1 and self._is_all_folded else number
+
+    def unfold_to(self, number: int) -> None:
+        """Unfold what is around a line."""
+        self._exceptions ^= set(self._folded_around(number))
+
+    def shown(self, number: int) -> int:
+        """Return a line, or the outermost one that is folded around it."""
+        return min(self._folded_around(number), default=number)
+
+    def next(self, number: int, step: int) -> int | None:
+        """Return the next or previous line that is shown; None if there is none, or none is known."""
+        if step < 0:
+            return None if number == 0 else self.shown(number - 1)
+        last = self._json.end_of(number) if self._json is not None and self._is_folded(number) else number
+        return None if last is None or last + 1 >= len(self) else last + 1
+
+    def further(self, number: int, step: int) -> int:
+        """Return the line that many shown lines further, or the last one."""
+        for _ in range(abs(step)):
+            following = self.next(number, step)
+            if following is None:
+                break
+            number = following
+        return number
+
+    def pieces(self, number: int) -> list[Piece]:
+        """Return the text of a line, and of the end of what is folded in it."""
+        pieces = self.lines.pieces(number)
+        if self._json is None or not self._is_folded(number):
+            return pieces
+        end = self._json.end_of(number)
+        hidden = "…" if end is None else f"… {plural(end - number - 1, 'line')} …"
+        return [*pieces, (hidden, "muted strong"), *([] if end is None else self._json.pieces(end)[1:])]
+
+    def _folded_around(self, number: int) -> Iterator[int]:
+        if self._json is None or not (self._exceptions or self._is_all_folded):
+            return iter(())
+        return filter(self._is_folded, self._json.openers(number))
+
+    def _is_folded(self, number: int) -> bool:
+        if self._json is None or not (self._exceptions or self._is_all_folded):
+            return False
+        line = self._json.line(number)
+        return line.bracket in _OPENERS and (number in self._exceptions) != (self._is_all_folded and line.depth > 0)
 
 
 class HexLines:

@@ -17,9 +17,9 @@ from textual.widgets import Input
 from textual.worker import Worker
 
 from rsmq_tui.monitor.messages.decoding import Decoded, Steps, decoding
-from rsmq_tui.monitor.text import count, plural, printable, size
+from rsmq_tui.monitor.text import count, printable, size
 from rsmq_tui.tui.keys import keymap_of
-from rsmq_tui.tui.widgets.body_lines import BodyLines, JsonLines, TextSearch, View, first_view, found_in, lines_of
+from rsmq_tui.tui.widgets.body_lines import FoldedLines, TextSearch, View, first_view, found_in, lines_of
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.text_view import LineView, lines_words
 
@@ -53,13 +53,10 @@ class BodyView(LineView):
         self.is_decoded = True
         self._note = self._problem = self._more = ""
         self._decoded: Decoded | None = None
-        self._document: BodyLines | None = None
+        self._document: FoldedLines | None = None
         # The first line on the screen, and its first visible row.
         self._first = (0, 0)
         self._cursor = 0
-        # Objects and arrays that differ from the rule: all below the outermost are folded, or none is.
-        self._is_all_folded = False
-        self._exceptions: set[int] = set()
         self._wanted: TextSearch | None = None
         self._found: int | None = None
         self._search = ""
@@ -100,7 +97,7 @@ class BodyView(LineView):
         """Show the body in the next or previous view."""
         if self._document is not None:
             view = _VIEWS[(_VIEWS.index(self.view) + step) % len(_VIEWS)]
-            self._begin(self._document.body, view)
+            self._begin(self._document.lines.body, view)
             _: Worker[None] = self.run_worker(self._read_lines, group="body-lines", exclusive=True)
 
     def toggle_decoded(self) -> None:
@@ -112,26 +109,15 @@ class BodyView(LineView):
 
     def fold(self) -> None:
         """Fold the object or array under the cursor, or the one around it; or unfold it."""
-        lines = self._document
-        if not isinstance(lines, JsonLines) or not len(lines):
-            return
-        number = self._cursor
-        if lines.line(number).bracket not in ("{", "["):
-            number = next(lines.openers(number), number)
-        if lines.line(number).bracket in ("{", "["):
-            self._exceptions ^= {number}
+        if self._document is not None and self._has_cursor:
             self._wrapped.clear()
-            self._move_to(number)
+            self._move_to(self._document.toggle(self._cursor))
 
     def fold_all(self) -> None:
         """Fold every object and array but the outermost; or unfold all."""
-        lines = self._document
-        if isinstance(lines, JsonLines) and len(lines):
-            around = list(lines.openers(self._cursor))
-            self._is_all_folded = not self._is_all_folded
-            self._exceptions.clear()
+        if self._document is not None and self._has_cursor:
             self._wrapped.clear()
-            self._move_to(around[-2] if len(around) > 1 and self._is_all_folded else self._cursor)
+            self._move_to(self._document.toggle_all(self._cursor))
 
     def find(self, text: str) -> None:
         """Go to the next match of a text, from the cursor or the first visible line; an empty text ends the search."""
@@ -167,12 +153,16 @@ class BodyView(LineView):
     @property
     def can_fold(self) -> bool:
         """Whether the shown text has objects and arrays."""
-        return isinstance(self._document, JsonLines)
+        return self._document is not None and self._document.can_fold
+
+    @property
+    def _has_cursor(self) -> bool:
+        return self.can_fold and bool(self._document)
 
     def action_scroll_lines(self, step: int) -> None:
         """Move the cursor by lines; without one, scroll."""
-        if isinstance(self._document, JsonLines) and len(self._document):
-            self._move_to(self._at(self._cursor, step))
+        if self._document is not None and self._has_cursor:
+            self._move_to(self._document.further(self._cursor, step))
         else:
             self._scroll(step)
 
@@ -181,21 +171,20 @@ class BodyView(LineView):
         rows = step * max(1, self.size.height - 1)
         before = self._first
         self._scroll(rows)
-        if isinstance(self._document, JsonLines) and len(self._document):
-            is_end = before == self._first
-            self._cursor = self._at(self._cursor, rows) if is_end or self._cursor not in self._shown else self._cursor
-            self._move_to(self._cursor)
+        if self._document is not None and self._has_cursor:
+            is_far = before == self._first or self._cursor not in self._shown
+            self._move_to(self._document.further(self._cursor, rows) if is_far else self._cursor)
 
     def action_scroll_to_end(self, step: int) -> None:
         """Go to the first line (-1) or to the last one that is known (1)."""
         if self._document is not None and len(self._document):
             self._first = (0, 0)
-            self._move_to(0 if step < 0 else self._visible(len(self._document) - 1))
+            self._move_to(0 if step < 0 else self._document.shown(len(self._document) - 1))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to a line; on the line under the cursor, fold or unfold."""
         y = event.get_content_offset_capture(self).y
-        if isinstance(self._document, JsonLines) and 0 <= y < len(self._shown):
+        if self.can_fold and 0 <= y < len(self._shown):
             if self._shown[y] == self._cursor:
                 self.fold()
             else:
@@ -228,7 +217,7 @@ class BodyView(LineView):
             if len(strips) == self.size.height:
                 break
             pieces = self._rows(number)[row]
-            is_current = self._has_keys and number == self._cursor and isinstance(self._document, JsonLines)
+            is_current = self._has_keys and number == self._cursor and self.can_fold
             room = self.size.width - sum(cell_len(text) for text, _ in pieces)
             padded = [*pieces, (" " * room, "")] if is_current else pieces
             strips.append(self.line(padded, "cursor" if is_current else ""))
@@ -238,10 +227,8 @@ class BodyView(LineView):
     def _begin(self, body: bytes, view: View) -> None:
         """Show the known lines of a body in a view, from the first one."""
         self.view = view
-        self._document = lines_of(body, view)
+        self._document = FoldedLines(lines_of(body, view))
         self._first, self._cursor, self._found = (0, 0), 0, None
-        self._is_all_folded = False
-        self._exceptions.clear()
         self._wrapped.clear()
         self._scroll(0)
 
@@ -256,9 +243,9 @@ class BodyView(LineView):
         await self._read_lines()
 
     async def _read_lines(self) -> None:
-        lines = self._document
-        if lines is None:
+        if self._document is None:
             return
+        lines = self._document.lines
         until_s, shown_share = time.monotonic() + _TURN_S, 0.0
         while not lines.is_read:
             lines.read_on()
@@ -272,10 +259,11 @@ class BodyView(LineView):
         self._scroll(0)
 
     async def _find(self, wanted: TextSearch, step: int) -> None:
-        lines = self._document
-        if lines is None:
+        document = self._document
+        if document is None:
             return
-        line = lines.line(self._cursor if isinstance(lines, JsonLines) else self._first[0])
+        lines = document.lines
+        line = lines.line(self._cursor if document.can_fold else self._first[0])
         start = line.start if self._found is None else self._found + (step > 0)
         self._search = f"searching for {printable(wanted.text, 40)} …"
         self._tell()
@@ -286,7 +274,7 @@ class BodyView(LineView):
             lines.read_on()
             await _give_way()
             number = lines.number_at(found)
-        if lines is not self._document:
+        if document is not self._document:
             # Another view or body, with other lines, is shown by now.
             self.find_next(step)
             return
@@ -295,48 +283,10 @@ class BodyView(LineView):
         else:
             self._found = found
             self._search = f"{printable(wanted.text, 40)} in line {count(number + 1)}"
-            self._unfold_to(number)
+            document.unfold_to(number)
+            self._wrapped.clear()
             self._move_to(number, self._row_of(number, found, wanted))
         self._tell()
-
-    def _unfold_to(self, number: int) -> None:
-        if isinstance(self._document, JsonLines) and (self._exceptions or self._is_all_folded):
-            for opener in self._document.openers(number):
-                if self._is_folded(opener):
-                    self._exceptions ^= {opener}
-            self._wrapped.clear()
-
-    def _is_folded(self, number: int) -> bool:
-        lines = self._document
-        if not isinstance(lines, JsonLines) or not (self._exceptions or self._is_all_folded):
-            return False
-        line = lines.line(number)
-        return line.bracket in ("{", "[") and (number in self._exceptions) != (self._is_all_folded and line.depth > 0)
-
-    def _next(self, number: int, step: int) -> int | None:
-        """Return the next or previous line that is not folded away; None if there is none, or none is known."""
-        lines = self._document
-        if lines is None:
-            return None
-        if step > 0:
-            last = lines.end_of(number) if isinstance(lines, JsonLines) and self._is_folded(number) else number
-            return None if last is None or last + 1 >= len(lines) else last + 1
-        return None if number == 0 else self._visible(number - 1)
-
-    def _visible(self, number: int) -> int:
-        """Return a line, or the outermost one that is folded around it."""
-        if isinstance(self._document, JsonLines) and (self._exceptions or self._is_all_folded):
-            return min((opener for opener in self._document.openers(number) if self._is_folded(opener)), default=number)
-        return number
-
-    def _at(self, number: int, step: int) -> int:
-        """Return the line that many lines further, or the last one."""
-        for _ in range(abs(step)):
-            following = self._next(number, step)
-            if following is None:
-                break
-            number = following
-        return number
 
     def _rows_from(self, number: int, row: int, step: int) -> Iterator[tuple[int, int]]:
         """Yield rows from one on, upwards or downwards: the line, and the index of the row in it."""
@@ -346,7 +296,7 @@ class BodyView(LineView):
             rows = len(self._rows(number))
             yield from ((number, at) for at in (range(row, rows) if step > 0 else range(min(row, rows - 1), -1, -1)))
             row = 0 if step > 0 else 1 << 30
-            following = self._next(number, step)
+            following = None if self._document is None else self._document.next(number, step)
 
     def _scroll(self, rows: int) -> None:
         """Scroll by rows, up to the ends."""
@@ -355,10 +305,10 @@ class BodyView(LineView):
             return
         step = 1 if rows > 0 else -1
         number, row = self._first
-        number = self._visible(min(number, len(lines) - 1))
+        number = lines.shown(min(number, len(lines) - 1))
         first = (number, min(row, len(self._rows(number)) - 1))
         *_, first = islice(self._rows_from(*first, step), abs(rows) + 1)
-        self._first = min(first, self._first_for(self._visible(len(lines) - 1)))
+        self._first = min(first, self._first_for(lines.shown(len(lines) - 1)))
         self._wrapped = {number: self._wrapped[number] for number in list(self._wrapped)[-200:]}
         self.repaint()
         self._tell()
@@ -381,7 +331,8 @@ class BodyView(LineView):
         """Return the row of a line that contains a match, by the number of matches before it in the line."""
         if self._document is None or len(self._rows(number)) == 1:
             return 0
-        before = wanted.number_in(self._document.body, self._document.line(number).start, found)
+        lines = self._document.lines
+        before = wanted.number_in(lines.body, lines.line(number).start, found)
         texts = ["".join(text for text, _ in row) for row in self._rows(number)]
         places = [match.start() for match in wanted.shown.finditer("".join(texts))]
         # A match that continues in the next line is in the last row.
@@ -392,11 +343,6 @@ class BodyView(LineView):
         rows = self._wrapped.get(number)
         if rows is None and self._document is not None:
             pieces = self._document.pieces(number)
-            if isinstance(self._document, JsonLines) and self._is_folded(number):
-                end = self._document.end_of(number)
-                closing = [] if end is None else self._document.pieces(end)[1:]
-                hidden = "…" if end is None else f"… {plural(end - number - 1, 'line')} …"
-                pieces += [(hidden, "muted strong"), *closing]
             if self._wanted is not None:
                 pieces = found_in(pieces, self._wanted.shown)
             # Rows of hex have a fixed length.
@@ -406,9 +352,9 @@ class BodyView(LineView):
 
     def _tell(self) -> None:
         """Show the views, what was decoded, the position and the search in the border."""
-        lines = self._document
-        if lines is None:
+        if self._document is None:
             return
+        lines = self._document.lines
         tabs = " · ".join(f"[{view}]" if view is self.view else view.value for view in _VIEWS)
         parts = self._problem, tabs if self._has_keys else self.view.value, self._decoded_words, self._note
         self.border_title = Content(" · ".join(filter(None, parts)))
