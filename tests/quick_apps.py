@@ -70,7 +70,7 @@ def parsed_styles() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def freed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An app frees what closed screens have left every two seconds, for users who have it open for days."""
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 1_000.0)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 1_000.0)
 
 
 @pytest.fixture

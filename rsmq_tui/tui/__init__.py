@@ -6,6 +6,7 @@ changes      from a key to a change: forms, preview, progress
 dashboard    what all screens share: servers or a replay, the last snapshot, navigation, changes
 dialogs      dialogs that any screen can open: help, pages for users, choices, the commands by name
 drivers      Textual's drivers, for a terminal that may be closed, stopped and continued, and for a page
+garbage      the garbage collector: off until the first numbers, and run for what closed screens leave
 history      the history screen: the tables of an analysis
 keys         every key: bindings, hints, help and commands come from this table
 links        links to what the dashboard shows: a queue, a filter, a moment of a replay

@@ -1,7 +1,6 @@
 """RsmqApp: start, polls, and exit."""
 
 import asyncio
-import gc
 import signal
 import sys
 import time
@@ -13,53 +12,34 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich import cells
-from rich.color import Color as RichColor
 from rich.segment import Segment
-from rich.style import Style as RichStyle
 from rich.text import Text
-from textual import _border, _segment_tools, events, work
-from textual import filter as filters
-from textual._styles_cache import StylesCache
+from textual import events, work
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
-from textual.color import Color
 from textual.driver import Driver
-from textual.filter import ANSIToTruecolor, LineFilter
-from textual.geometry import Region
+from textual.filter import LineFilter
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
-from textual.strip import Strip
-from textual.style import Style
-from textual.timer import Timer
 from textual.widgets import Input
 from textual.worker import Worker
 
-from rsmq_tui.heap import give_back, keep_little_free
+from rsmq_tui.heap import keep_little_free
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.fleet import Fleet
 from rsmq_tui.monitor.text import ASCII_SIGNS, escape_beyond, printable, show_in_zone, zone_words
 from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, make_screen
+from rsmq_tui.tui.garbage import START_S, GarbageCollection
 from rsmq_tui.tui.keys import Keymap, Usable, bindings_of, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.output import AsciiFilter, OutputGuard
 from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.theme import (
-    ANSI_THEME,
-    DEFAULT_THEME,
-    VARIABLES,
-    ThemeError,
-    ThemeFile,
-    first_theme,
-    load_themes,
-    read_theme,
-    version_of,
-)
+from rsmq_tui.tui.theme import VARIABLES, AppThemes
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 from rsmq_tui.tui.widgets.word_filter import FilterInput
@@ -93,38 +73,8 @@ _HUNG_UP = 129
 _TOUR_S = 0.25
 # A channel that hangs must not keep the terminal.
 _ALERTS_END_S = 2.0
-# The longest time during the start without the garbage collector.
-_START_S = 3.0
-# The collector runs when there are this many more objects than after its last run.
-_YOUNG_OBJECTS_MAX = 20_000
 # How often it is checked whether an hour has begun, or the analysis has a new run.
 _USUAL_S = 60.0
-# How often the file of the current theme is checked.
-_THEME_LOOK_S = 1.0
-# How long after a screen was closed, or the theme was changed, what is left of them is collected: with many queues
-# longer, because a full garbage collection takes 10 us for each.
-_FREE_AFTER_S, _FREE_AFTER_QUEUE_S = 2.0, 0.002
-# With more queues, a collection takes longer than 0.1 s; with 100,000, 0.7 s.
-_FREE_QUEUES_MAX = 10_000
-
-
-def _caches_of(holder: object) -> Iterator[Any]:
-    """Yield the caches among the methods of a class, or the functions of a module."""
-    for found in vars(holder).values():
-        function = getattr(found, "fget", None) or getattr(found, "__func__", found)
-        if hasattr(function, "cache_clear"):
-            yield function
-
-
-# Those of Textual and Rich that keep what widgets have painted, where they were, and colours: 400 KB for each theme.
-# The first keeps 50 MB: its key contains the object of the method, so it has what the last 1,024 widgets painted.
-_HOLDERS = (
-    *(StylesCache, Region, Strip, Style, Color, RichStyle, RichColor, ANSIToTruecolor),
-    *(filters, _border, _segment_tools, cells),
-)
-SCREEN_CACHES = tuple(cached for holder in _HOLDERS for cached in _caches_of(holder))
-
-
 _GUARD = OutputGuard()
 
 
@@ -224,19 +174,8 @@ class RsmqApp(App[None]):
         self._problems: dict[str, Mapping[str, str]] = {}
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
-        self._is_gc_disabled = False
-        self._freeing: Timer | None = None
-        # Whether screens were closed since that timer began: it may be too early for the last of them.
-        self._has_more_to_free = False
-        self._wanted_theme = theme
-        # The palette and the key for the next theme read the others.
-        kept = self.dashboard.preferences.get(THEME)
-        self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, theme or kept))
-        # Set if the file of the current theme was edited.
-        self._theme_version: tuple[int, int] | None = None
-        for each in self._themes.themes.values():
-            self.register_theme(each)
-        self._begin_in(theme or (kept if kept in self._themes.files else DEFAULT_THEME))
+        self._garbage = GarbageCollection(self, self.dashboard.count_queues)
+        self.themes = AppThemes(self, theme, self.dashboard.preferences.get(THEME))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return the defaults of our own variables, for themes that do not set them."""
@@ -264,13 +203,11 @@ class RsmqApp(App[None]):
 
     def run(self, *arguments: Any, **options: Any) -> None:
         """Run the app, without the garbage collector until the first numbers."""
-        # Nothing that is created before the first numbers is garbage; collections take a thirtieth of the start.
-        gc.disable()
-        self._is_gc_disabled = True
+        self._garbage.disable()
         try:
             super().run(*arguments, **options)
         finally:
-            gc.enable()
+            self._garbage.enable()
 
     def get_driver_class(self) -> type[Driver]:
         """Return Textual's driver, or on a terminal our own."""
@@ -331,14 +268,11 @@ class RsmqApp(App[None]):
 
     def on_mount(self) -> None:
         """Choose a theme, start the timers, and follow a replay or a link."""
-        kept = self.dashboard.preferences.get(THEME)
-        self.theme = first_theme(self, self._wanted_theme, kept)
-        self._tell_theme_problems(self._themes.problems)
+        self.themes.choose_first()
         if self.keymap.problems:
             words = "\n".join(self.keymap.problems)
             self.notify(words, title="Some keys stay as they are", severity="warning", markup=False, timeout=10)
-        self.set_interval(_THEME_LOOK_S, self._follow_theme_file)
-        self.set_timer(_START_S, self._enable_gc)
+        self.set_timer(START_S, self._garbage.enable)
         if self.dashboard.preferences.problem is not None:
             self.notify(printable(self.dashboard.preferences.problem, 600), severity="warning", markup=False)
         if self.dashboard.replay is not None:
@@ -362,58 +296,12 @@ class RsmqApp(App[None]):
 
     def watch_theme(self, theme: str) -> None:
         """Draw everything in the new colours."""
-        self._theme_version = None
+        self.themes.forget_edits()
         # After Textual's own handler: before that, the tokens have their old colours.
         self.call_next(self._repaint)
 
-    def _begin_in(self, name: str) -> None:
-        """Start with this theme: a theme that is chosen later requires all CSS to be parsed again.
-
-        ``on_mount`` does that if also the colours of the terminal are drawn differently.
-        """
-        before, theme = self.current_theme, self.available_themes.get(name)
-        if theme is not None and (theme.dark, theme.ansi) == (before.dark, before.ansi):
-            self.set_reactive(RsmqApp.theme, name)
-            self.update_classes({f"-theme-{before.name}": False, f"-theme-{name}": True}, update=False)
-            self.stylesheet.set_variables(self.get_css_variables())
-
-    def _follow_theme_file(self) -> None:
-        """Apply edits of the current theme's file; if it has a mistake, the last valid theme stays."""
-        file = self._themes.files.get(self.theme)
-        version = None if file is None else version_of(file.path)
-        if file is None or version in (None, self._theme_version or file.version):
-            return
-        self._theme_version = version
-        try:
-            read = read_theme(file.path)
-        except ThemeError as error:
-            self._tell_theme_problems(error.sentences(file.path.name))
-            return
-        self._take_theme(read)
-        if read.theme.name == self.theme:
-            self.mutate_reactive(RsmqApp.theme)
-        else:
-            self.theme = read.theme.name
-
-    def _take_theme(self, file: ThemeFile) -> None:
-        self._themes.files[file.theme.name] = file
-        self.register_theme(file.theme)
-
-    def _read_themes(self) -> None:
-        """Read all themes, including new ones of the user, after the first paint."""
-        self._themes = load_themes().keeping(self._themes, self.theme)
-        for name, theme in self._themes.themes.items():
-            if name != self.theme:
-                self.register_theme(theme)
-        self._tell_theme_problems(self._themes.problems)
-
-    def _tell_theme_problems(self, problems: Sequence[str]) -> None:
-        if problems:
-            words = "\n".join(problems)
-            self.notify(words, title="Some themes could not be read", severity="warning", markup=False, timeout=10)
-
     def _repaint(self) -> None:
-        self._free_soon()
+        self._garbage.free_soon()
         for screen in self.screen_stack:
             for widget in screen.query(Painted):
                 widget.notify_style_update()
@@ -443,35 +331,8 @@ class RsmqApp(App[None]):
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front; what it takes is freed soon after."""
-        self._free_soon()
+        self._garbage.free_soon()
         return super().pop_screen()
-
-    def _free_soon(self) -> None:
-        if self._freeing is not None:
-            # Not later with each screen: if many are opened and closed in turn, what they leave would add up.
-            self._has_more_to_free = True
-            return
-        self._has_more_to_free = False
-        snapshot = self.dashboard.snapshot
-        queues = 0 if snapshot is None else min(len(snapshot.queues), _FREE_QUEUES_MAX)
-        self._freeing = self.set_timer(max(_FREE_AFTER_S, queues * _FREE_AFTER_QUEUE_S), self._free)
-
-    def _free(self) -> None:
-        """Free what closed screens and earlier themes have left, and return it to the system.
-
-        Widgets refer to each other, so only a full garbage collection frees them. Python begins one after a quarter as
-        many objects more; until then the closed screens of an hour would take tens of MB. A dashboard of very many
-        queues waits for that: a collection there is long, and the screens are a small part of its memory.
-        """
-        self._freeing = None
-        for cached in SCREEN_CACHES:
-            cached.cache_clear()
-        snapshot = self.dashboard.snapshot
-        if snapshot is None or len(snapshot.queues) <= _FREE_QUEUES_MAX:
-            gc.collect()
-        give_back()
-        if self._has_more_to_free:
-            self._free_soon()
 
     def action_leave(self) -> None:
         """Close the screen; on the first one, quit."""
@@ -493,7 +354,7 @@ class RsmqApp(App[None]):
         from rsmq_tui.tui.dialogs.palette import PaletteScreen, run_command  # noqa: PLC0415 - not before the first paint
 
         if not isinstance(self.screen, ModalScreen):
-            self._read_themes()
+            self.themes.read_all()
             self.push_screen(PaletteScreen(self.screen), partial(run_command, self.dashboard))
 
     def action_help(self) -> None:
@@ -595,17 +456,15 @@ class RsmqApp(App[None]):
 
     def action_next_theme(self) -> None:
         """Switch to the next of our themes."""
-        self._read_themes()
-        names = list(self._themes.files)
-        if names:
-            name = names[(names.index(self.theme) + 1) % len(names) if self.theme in names else 0]
-            self.action_choose_theme(name)
-            self.notify(self._themes.files[name].description, title=name, timeout=2, markup=False)
+        file = self.themes.next_file()
+        if file is not None:
+            self.action_choose_theme(file.theme.name)
+            self.notify(file.description, title=file.theme.name, timeout=2, markup=False)
 
     def action_choose_theme(self, name: str) -> None:
         """Switch to that theme, also at the next start."""
         if name not in self.available_themes:
-            self._read_themes()
+            self.themes.read_all()
         self.theme = name
         self.dashboard.preferences.set(THEME, name)
 
@@ -676,7 +535,7 @@ class RsmqApp(App[None]):
             Segment._split_cells.cache_clear()
             if not self._has_first.is_set():
                 self._has_first.set()
-                self.call_after_refresh(self._enable_gc)
+                self.call_after_refresh(self._garbage.enable)
                 # Not before the first paint, but before most threads begin.
                 self.call_after_refresh(keep_little_free)
                 # Its imports in another thread would delay the first paint.
@@ -687,17 +546,6 @@ class RsmqApp(App[None]):
             if not is_recovered and snapshot.connection.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(server, snapshot.server)
-
-    def _enable_gc(self) -> None:
-        """Enable the garbage collector, which is disabled until the first snapshot is shown."""
-        if self._is_gc_disabled:
-            self._is_gc_disabled = False
-            gc.freeze()
-            # A tick makes some 8,000 objects, and a few lists of all queues, hardly any of them garbage. By default the
-            # collector runs every 700 objects (2,000 from Python 3.13 on), and walks through these lists: of 100,000
-            # queues that is a fifth of a tick.
-            gc.set_threshold(_YOUNG_OBJECTS_MAX)
-            gc.enable()
 
     def _start_tour(self) -> None:
         if not self._has_tour:

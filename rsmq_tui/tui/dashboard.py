@@ -225,6 +225,10 @@ class Dashboard:
         """Whether queues of any server may be changed."""
         return any(server.can_change for server in self.servers)
 
+    def count_queues(self) -> int:
+        """Return how many queues are shown."""
+        return 0 if self.snapshot is None else len(self.snapshot.queues)
+
     def server(self, place: str) -> WatchedServer:
         """Return the server of that place; raises ``LookupError``."""
         return self._by_place[place]

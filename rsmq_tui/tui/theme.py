@@ -58,6 +58,8 @@ VARIABLES = {
 _NAME = re.compile(r"[\w.-]{1,40}")
 _HEX = re.compile(r"#[0-9a-fA-F]{6}")
 _DESCRIPTION_MAX = 100
+# How often the file of the shown theme is checked.
+_LOOK_S = 1.0
 _BYTES_MAX = 1_000_000
 _AT_LINE = re.compile(r"at line (\d+)")
 _OTHERS = ("name", "description", "dark", "ansi")
@@ -144,17 +146,93 @@ def version_of(path: Path) -> tuple[int, int] | None:
     return (found.st_mtime_ns, found.st_size) if found.st_size else None
 
 
-def first_theme(app: App[Any], wanted: str | None, kept: str) -> str:
-    """Return the requested theme, or the one for the terminal's colours; show a toast if it does not exist.
+class AppThemes:
+    """The themes of an app, of which it shows one: the ``wanted`` one at first, or else the one ``kept`` as the last.
 
-    With enough colours, that is ``kept``, the user's last choice, or the default.
+    At the start, only those are read that may be shown.
     """
-    plain = app.console.color_system in (None, "standard") and not app.is_headless
-    wanted = wanted or (ANSI_THEME if plain else kept if kept in app.available_themes else DEFAULT_THEME)
-    if wanted in app.available_themes:
-        return wanted
-    app.notify(f"unknown theme {wanted}: `rsmq-tui themes` lists them", severity="warning", markup=False)
-    return DEFAULT_THEME if DEFAULT_THEME in app.available_themes else "textual-dark"
+
+    def __init__(self, app: App[Any], wanted: str | None, kept: str) -> None:
+        self._app, self._wanted, self._kept = app, wanted, kept
+        self._themes = load_themes(shipped=(DEFAULT_THEME, ANSI_THEME, kept, wanted or kept))
+        # Set if the file of the shown theme was edited.
+        self._version: tuple[int, int] | None = None
+        for theme in self._themes.themes.values():
+            app.register_theme(theme)
+        self._begin_in(wanted or (kept if kept in self._themes.files else DEFAULT_THEME))
+
+    def _begin_in(self, name: str) -> None:
+        """Start with this theme: a theme that is chosen later requires all CSS to be parsed again.
+
+        ``choose_first`` does that if also the colours of the terminal are drawn differently.
+        """
+        app = self._app
+        before, theme = app.current_theme, app.available_themes.get(name)
+        if theme is not None and (theme.dark, theme.ansi) == (before.dark, before.ansi):
+            app.set_reactive(App.theme, name)
+            app.update_classes({f"-theme-{before.name}": False, f"-theme-{name}": True}, update=False)
+            app.stylesheet.set_variables(app.get_css_variables())
+
+    def choose_first(self) -> None:
+        """Show the first theme, or the one for the terminal's colours, and follow edits of its file."""
+        self._app.theme = self._first
+        self._tell(self._themes.problems)
+        self._app.set_interval(_LOOK_S, self.follow_file)
+
+    @property
+    def _first(self) -> str:
+        app = self._app
+        plain = app.console.color_system in (None, "standard") and not app.is_headless
+        kept = self._kept if self._kept in app.available_themes else DEFAULT_THEME
+        wanted = self._wanted or (ANSI_THEME if plain else kept)
+        if wanted in app.available_themes:
+            return wanted
+        app.notify(f"unknown theme {wanted}: `rsmq-tui themes` lists them", severity="warning", markup=False)
+        return DEFAULT_THEME if DEFAULT_THEME in app.available_themes else "textual-dark"
+
+    def follow_file(self) -> None:
+        """Apply edits of the shown theme's file; if it has a mistake, the last valid theme stays."""
+        app = self._app
+        file = self._themes.files.get(app.theme)
+        version = None if file is None else version_of(file.path)
+        if file is None or version in (None, self._version or file.version):
+            return
+        self._version = version
+        try:
+            read = read_theme(file.path)
+        except ThemeError as error:
+            self._tell(error.sentences(file.path.name))
+            return
+        self._themes.files[read.theme.name] = read
+        app.register_theme(read.theme)
+        if read.theme.name == app.theme:
+            app.mutate_reactive(App.theme)
+        else:
+            app.theme = read.theme.name
+
+    def forget_edits(self) -> None:
+        """Follow the file of another theme, which is shown now."""
+        self._version = None
+
+    def read_all(self) -> None:
+        """Read all themes, including new ones of the user."""
+        self._themes = load_themes().keeping(self._themes, self._app.theme)
+        for name, theme in self._themes.themes.items():
+            if name != self._app.theme:
+                self._app.register_theme(theme)
+        self._tell(self._themes.problems)
+
+    def next_file(self) -> ThemeFile | None:
+        """Read all themes, and return the one after the shown one; None if there is none."""
+        self.read_all()
+        names = list(self._themes.files)
+        shown = names.index(self._app.theme) if self._app.theme in names else -1
+        return self._themes.files[names[(shown + 1) % len(names)]] if names else None
+
+    def _tell(self, problems: Sequence[str]) -> None:
+        if problems:
+            words, title = "\n".join(problems), "Some themes could not be read"
+            self._app.notify(words, title=title, severity="warning", markup=False, timeout=10)
 
 
 def read_theme(path: Path) -> ThemeFile:

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rsmq_tui.monitor import Verdict
-from rsmq_tui.tui import app
+from rsmq_tui.tui import app, garbage
 from rsmq_tui.tui.widgets import row_table
 from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
@@ -275,7 +275,7 @@ async def test_what_a_closed_screen_painted_is_given_back(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Textual would keep the lines of the last 1,024 widgets: after a hundred screens, 50 MB."""
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.05)
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         await press(pilot, "enter")
         painted = [weakref.ref(widget._styles_cache) for widget in pilot.app.screen.query(Painted)]
@@ -287,7 +287,7 @@ async def test_what_a_closed_screen_painted_is_given_back(
 async def test_a_connection_does_not_keep_the_screen_that_opened_it(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.05)
     async with orders.opened() as pilot:
         closed = weakref.ref(pilot.app.screen)
         # One that is still being closed is freed after the next.
@@ -298,7 +298,7 @@ async def test_a_connection_does_not_keep_the_screen_that_opened_it(
 async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.05)
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         gc.disable()
         try:
@@ -319,10 +319,10 @@ async def test_a_closed_screen_does_not_wait_for_the_garbage_collector(
 async def test_closed_screens_are_freed_while_others_are_opened_and_closed(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.5)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.5)
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         given_back: list[int] = []
-        monkeypatch.setattr("rsmq_tui.tui.app.give_back", lambda: given_back.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.garbage.give_back", lambda: given_back.append(1))
         for _ in range(200):
             await press(pilot, "question_mark", "escape")
             if given_back:
@@ -338,11 +338,11 @@ async def test_many_queues_are_not_collected_for_a_closed_screen(
 ) -> None:
     collected: list[int] = []
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
-        monkeypatch.setattr("rsmq_tui.tui.app._FREE_QUEUES_MAX", limit)
-        monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.0)
-        monkeypatch.setattr("rsmq_tui.tui.app.gc.collect", lambda: collected.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_QUEUES_MAX", limit)
+        monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.0)
+        monkeypatch.setattr("rsmq_tui.tui.garbage.gc.collect", lambda: collected.append(1))
         given_back: list[int] = []
-        monkeypatch.setattr("rsmq_tui.tui.app.give_back", lambda: given_back.append(1))
+        monkeypatch.setattr("rsmq_tui.tui.garbage.give_back", lambda: given_back.append(1))
         await press(pilot, "question_mark", "escape")
         await until(pilot, lambda: given_back, "memory is given back")
         assert len(collected) == limit * len(given_back)
@@ -365,15 +365,15 @@ async def test_lines_that_were_cut_are_not_kept_longer_than_a_poll(source: Scrip
 async def test_what_widgets_painted_and_where_is_not_kept_after_a_closed_screen_or_another_theme(
     source: ScriptedSource, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._FREE_AFTER_S", 0.05)
+    monkeypatch.setattr("rsmq_tui.tui.garbage._FREE_AFTER_S", 0.05)
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         used = (Region.intersection, cached_cell_len, Style._add, ANSIToTruecolor.truecolor_style)
-        assert set(used) <= set(app.SCREEN_CACHES)
+        assert set(used) <= set(garbage.SCREEN_CACHES)
         assert all(cached.cache_info().currsize for cached in used)
         cleared: list[int] = []
         monkeypatch.setattr(
-            "rsmq_tui.tui.app.give_back",
-            lambda: cleared.append(sum(cached.cache_info().currsize for cached in app.SCREEN_CACHES)),
+            "rsmq_tui.tui.garbage.give_back",
+            lambda: cleared.append(sum(cached.cache_info().currsize for cached in garbage.SCREEN_CACHES)),
         )
         await press(pilot, *keys)
         await until(pilot, lambda: cleared, "memory is given back")

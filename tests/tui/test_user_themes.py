@@ -166,14 +166,14 @@ async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: Scr
         app = app_of(pilot)
         await play(pilot, source, poll_of(source, one_of_each()))
         path.write_text('primary = "#ff00ff"\n[variables]\nseries-first = "#aabbcc"\nverdict-stalled = "#abcdef"')
-        app._follow_theme_file()
+        app.themes.follow_file()
         table = app.screen.query_one("#queues")
         await until(pilot, lambda: "#abcdef" in colours_in(table), "the table has the new colour")
         assert app.screen.query_one(ChartPanel).palette(("series-first",)).series == ("#aabbcc",)
         # A mistake is told once, and the last colours stay.
         path.write_text('primary = "#ff00ff"\n[variables]\nverdict-stalled = "#abcde"')
-        app._follow_theme_file()
-        app._follow_theme_file()
+        app.themes.follow_file()
+        app.themes.follow_file()
         await pilot.pause()
         (note,) = notes_of(app)
         assert note.message == "mine.toml:3: verdict-stalled is not a colour: #abcde"
@@ -181,11 +181,11 @@ async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: Scr
         # Nor does a file that is empty or missing, as editors leave it for a moment, change them.
         for leave in (lambda: path.write_text(""), path.unlink):
             leave()
-            app._follow_theme_file()
+            app.themes.follow_file()
             await pilot.pause()
             assert len(notes_of(app)) == 1
         path.write_text('name = "other"\nprimary = "#ff00ff"\n[variables]\nverdict-stalled = "#fedcba"')
-        app._follow_theme_file()
+        app.themes.follow_file()
         await until(pilot, lambda: "#fedcba" in colours_in(table), "the table has the colour of the other name")
         assert app.theme == "other"
 
@@ -193,7 +193,7 @@ async def test_a_theme_that_is_edited_is_shown_at_once(themes: Path, source: Scr
 async def test_the_file_of_the_theme_is_looked_at_again_and_again(
     themes: Path, source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsmq_tui.tui.app._THEME_LOOK_S", 0.01)
+    monkeypatch.setattr("rsmq_tui.tui.theme._LOOK_S", 0.01)
     path = themes / "mine.toml"
     path.write_text('primary = "#ff00ff"')
     async with opened(source, theme="mine") as pilot:
