@@ -18,6 +18,7 @@ from rsmq_tui.monitor.filters.language import names_queue
 from rsmq_tui.monitor.text import count, duration, matches, plural, printable
 from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeStatus
+from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.keys import Key, Usable, Where, bindings_of
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks, shown
@@ -43,6 +44,10 @@ _ASKED_MIN, _ASKED_MAX = 15, 60
 _AT_ONCE = 4
 # Actions that mean the same for both kinds of queues.
 _FOR_ALL_KINDS = ("delete",)
+
+
+# A queue of a server.
+Queue = tuple[WatchedServer, str]
 
 
 class QueueMatches:
@@ -102,20 +107,130 @@ class SearchRow(NamedTuple):
         return f"{self.found.key}\0{'' if self.row is None else self.row.id}"
 
 
+class QueuesSearch:
+    """The search for one filter in the queues that a pattern matches: what was found, and how far it is.
+
+    ``state`` is None until it starts. ``done`` of the ``queues`` were searched; ``read`` messages were read for that.
+    ``listed`` matches are kept, of all queues. ``has_news`` is set whenever what was found may have changed.
+    """
+
+    def __init__(self, text: str = "", pattern: str = "*", order: MessageOrder = BY_QUEUE) -> None:
+        self.text, self.pattern = text, pattern
+        self.order = order
+        self.state: SearchState | None = None
+        self.found: dict[str, QueueMatches] = {}
+        self.queues = self.done = self.read = self.listed = 0
+        self.has_news = False
+
+    def again(self) -> "QueuesSearch":
+        """Return a search for the same, which has not started."""
+        return QueuesSearch(self.text, self.pattern, self.order)
+
+    @property
+    def marked(self) -> list[QueueMatches]:
+        """The queues with marked messages."""
+        return [found for found in self.found.values() if found.scope() is not None]
+
+    @property
+    def matched(self) -> list[QueueMatches]:
+        """The queues with matches."""
+        return [found for found in self.found.values() if found.hits.matched]
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether the messages are shown by queue, and not as one list."""
+        return self.order.column == BY_QUEUE.column
+
+    async def run(self, queues: Iterable[Queue], marks: Mapping[str, Marks], ends: SearchState) -> None:
+        """Search some queues, a few at a time, and put what is found in place of what was found in them before.
+
+        ``marks`` are those of the queues. The state is then ``ends``, or STOPPED if this is cancelled.
+        """
+        state, left = SearchState.STOPPED, iter(queues)
+
+        async def search_some() -> None:
+            for server, queue in left:
+                await self._search_one(server, queue, marks.get(_key(server, queue)) or Marks())
+                # Queues that are searched again after a change were counted before.
+                self.done = min(self.done + 1, self.queues)
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for _ in range(_AT_ONCE):
+                    tasks.create_task(search_some())
+            state = ends
+        finally:
+            self.state, self.has_news = state, True
+
+    async def _search_one(self, server: WatchedServer, queue: str, marks: Marks) -> None:
+        wanted = parse_filter(self.text, server.source.thresholds.poison_rc)
+        found = QueueMatches(server, queue, wanted, marks, None if self.is_grouped else self.order)
+        hits = found.hits
+        try:
+            async with aclosing(server.source.search(queue, wanted)) as parts:
+                read, is_counted = 0, self.done < self.queues
+                async for progress in parts:
+                    others = self.listed - self.found.get(found.key, found).listed
+                    is_full = self.is_grouped and others >= LISTED_MAX
+                    hits.add(replace(progress, messages=()) if is_full else progress)
+                    self.read += (progress.scanned - read) * is_counted
+                    read = progress.scanned
+                    self._put(found)
+            hits.end(SearchState.DONE)
+        except PeekError as error:
+            hits.end(SearchState.FAILED, str(error))
+        self._put(found)
+
+    def _put(self, found: QueueMatches) -> None:
+        """List the matches in a queue, in place of earlier ones."""
+        before = self.found.pop(found.key, found)
+        self.listed += found.hits.number_kept - before.listed
+        found.listed = found.hits.number_kept
+        if found.is_listed:
+            self.found[found.key] = found
+        if not self.is_grouped and self.listed > 2 * LISTED_MAX:
+            kept = Counter(row.found.key for row in self._sorted())
+            for each in self.found.values():
+                each.hits.keep_first(kept[each.key])
+                each.listed = each.hits.number_kept
+            self.listed = kept.total()
+        self.has_news = True
+
+    def rows(self) -> Iterator[SearchRow]:
+        """Yield the rows of the table: the messages by queue, or sorted, and the queues that have a row then."""
+        if not self.is_grouped:
+            yield from self._sorted()
+        for _, found in sorted(self.found.items(), reverse=self.order.reverse):
+            hits = found.hits
+            hits.arrange()
+            if self.is_grouped or hits.not_searched or hits.error:
+                yield SearchRow(found, None)
+            if self.is_grouped:
+                yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.place_of))
+
+    def _sorted(self) -> Sequence[SearchRow]:
+        """Return the first messages of all queues in the order."""
+        rows = []
+        for found in self.found.values():
+            found.hits.arrange()
+            rows += [(self.order.place_of(row), found.key, SearchRow(found, row)) for row in found.hits.rows]
+        return [row for *_, row in sorted(rows, key=itemgetter(0, 1))[:LISTED_MAX]]
+
+
 class _Context:
     """What the cells show besides their line."""
 
-    def __init__(self, screen: DashboardScreen) -> None:
-        self._screen = screen
+    def __init__(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
 
     @property
     def names_servers(self) -> bool:
         """Whether queues of several servers are shown."""
-        return not are_of_one_server(self._screen.dashboard.servers)
+        return not are_of_one_server(self._dashboard.servers)
 
     def of(self, found: QueueMatches) -> MessageContext:
         """Return what the cells of a queue's messages show."""
-        dashboard, server = self._screen.dashboard, found.server
+        dashboard, server = self._dashboard, found.server
         part = dashboard.part(server.place)
         return MessageContext(
             max(found.hits.at_ms, 0 if part is None else part.at_ms),
@@ -176,22 +291,16 @@ class SearchScreen(DashboardScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cells = _Context(self)
+        self._cells = _Context(self.dashboard)
         self.table = RowTable(_columns(), self._cells, id="found", on_open=self._open)
         self.filter_line = FilterLine(names_queues=True)
         self._title = TextLine(id="title")
         self._pane = MessagePane()
         self.parts = (self._title, self.filter_line, Vertical(self.table, self._pane))
-        self._text, self._pattern = "", "*"
-        self._order = BY_QUEUE
-        self._found: dict[str, QueueMatches] = {}
-        self._listed = self._queues = self._done = self._read = 0
-        self._state: SearchState | None = None
-        self._searches = 0
+        self._search = QueuesSearch()
         self._namespaces: Mapping[str, str] = {}
-        self._is_changed = False
         # The queues that were changed since they were searched.
-        self._outdated: dict[str, tuple[WatchedServer, str]] = {}
+        self._outdated: dict[str, Queue] = {}
 
     def on_mount(self) -> None:
         """Open the filter."""
@@ -201,79 +310,92 @@ class SearchScreen(DashboardScreen):
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Update the ages; in another namespace, search again."""
-        namespaces = {server.place: snapshot.part(server.place).ns for server in self.dashboard.servers}
-        if self._state is not None and namespaces != self._namespaces:
+        if self._search.state is not None and self._namespaces_of(snapshot) != self._namespaces:
             # A queue of the same name there is another queue, whose messages are not marked.
-            self._found = {}
-            self.rest()
+            self._begin(self._search.again(), {})
         self._show()
 
     def rest(self) -> None:
         """Search all queues again."""
-        if self._state is None:
-            return
-        marks = {key: found.marks for key, found in self._found.items()}
-        self._found, self._listed, self._outdated = {}, 0, {}
+        if self._search.state is not None:
+            self._begin(self._search.again(), {key: found.marks for key, found in self._search.found.items()})
+
+    def _begin(self, search: QueuesSearch, marks: Mapping[str, Marks]) -> None:
+        """Start another search; until it finds something, the table stays."""
+        search.has_news = self._search.has_news
+        self._search, self._outdated = search, {}
         queues = [(self.dashboard.server(queue.place), queue.name) for queue in self._wanted_queues()]
-        self._queues, self._done, self._read = len(queues), 0, 0
-        self._start(queues, marks)
+        search.queues = len(queues)
+        self._start(queues, marks, ends=SearchState.DONE)
+
+    def _start(self, queues: Sequence[Queue], marks: Mapping[str, Marks], ends: SearchState) -> None:
+        """Search these queues."""
+        self._namespaces = {} if self.snapshot is None else self._namespaces_of(self.snapshot)
+        self._search.state = SearchState.RUNNING
+        self._ticking.resume()
+        self._run(self._search, queues, marks, ends)
+        self._show()
+
+    @work(group="search", exclusive=True)
+    async def _run(
+        self, search: QueuesSearch, queues: Sequence[Queue], marks: Mapping[str, Marks], ends: SearchState
+    ) -> None:
+        await search.run(queues, marks, ends)
+
+    def _namespaces_of(self, snapshot: Snapshot) -> Mapping[str, str]:
+        return {server.place: snapshot.part(server.place).ns for server in self.dashboard.servers}
 
     @on(FilterLine.Applied)
     def _apply(self, event: FilterLine.Applied) -> None:
         event.stop()
-        self._text, self._pattern = event.wanted.text, event.pattern
-        self._found, self._state = {}, SearchState.RUNNING
         self._close_filter()
-        self.rest()
+        self._begin(QueuesSearch(event.wanted.text, event.pattern, self._search.order), {})
 
     def action_filter(self) -> None:
         """Open the filter."""
-        pattern = "" if self._pattern == "*" else f"queue:{self._pattern} "
-        self.filter_line.open(f"{pattern}{self._text}")
+        pattern = "" if self._search.pattern == "*" else f"queue:{self._search.pattern} "
+        self.filter_line.open(f"{pattern}{self._search.text}")
 
     def action_clear(self) -> None:
         """Clear the first of these: typed text, running search, marks, order; if there is none, go back."""
-        if self.filter_line.is_open and self._state is not None:
+        search = self._search
+        if self.filter_line.is_open and search.state is not None:
             self._close_filter()
-        elif self._state is SearchState.RUNNING and not self.filter_line.is_open:
+        elif search.state is SearchState.RUNNING and not self.filter_line.is_open:
             self.workers.cancel_group(self, "search")
-        elif marked := [found for found in self._found.values() if found.scope() is not None]:
+        elif marked := search.marked:
             for found in marked:
                 found.marks.clear()
             self._show()
-        elif self._order != BY_QUEUE:
+        elif search.order != BY_QUEUE:
             self._sort(BY_QUEUE)
         else:
             self.go_back()
 
     def action_sort_next(self) -> None:
         """Sort by the next column; after the last one, by queue again."""
-        self._sort(self._order.next_of(self._sortable))
+        self._sort(self._search.order.next_of(self._sortable))
 
     def action_sort_reverse(self) -> None:
         """Reverse the order."""
-        self._sort(self._order.reversed())
+        self._sort(self._search.order.reversed())
 
     @on(RowTable.HeadClicked)
     def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
         if event.column in self._sortable:
-            self._sort(self._order.clicked(event.column))
+            self._sort(self._search.order.clicked(event.column))
 
     @property
     def _sortable(self) -> Sequence[str]:
         return BY_QUEUE.column, *orders_of(*(server.kind for server in self.dashboard.servers))
 
-    @property
-    def _order_of_all(self) -> MessageOrder | None:
-        """The order of the messages of all queues; None if they are grouped by queue."""
-        return None if self._order.column == BY_QUEUE.column else self._order
-
     def _sort(self, order: MessageOrder) -> None:
         """Show the matches in an order; search again if some are not listed."""
-        self._order, self._is_changed = order, True
+        search = self._search
+        search.order, search.has_news = order, True
         self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
-        found = self._found.values()
-        if self._state is SearchState.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
+        found = search.found.values()
+        if search.state is SearchState.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
             self.rest()
         else:
             self._show()
@@ -295,12 +417,12 @@ class SearchScreen(DashboardScreen):
 
     def action_mark_all(self) -> None:
         """Mark all that match in all queues; or unmark them."""
-        if self._state is SearchState.RUNNING:
+        if self._search.state is SearchState.RUNNING:
             self._warn("the search is still running: wait until it ends, or press esc to stop it")
             return
-        counted = [found for found in self._found.values() if found.hits.matched]
-        is_marked = all(found.marks.is_all for found in counted)
-        for found in counted:
+        matched = self._search.matched
+        is_marked = all(found.marks.is_all for found in matched)
+        for found in matched:
             if is_marked:
                 found.marks.clear()
             else:
@@ -323,8 +445,7 @@ class SearchScreen(DashboardScreen):
 
     def action_export(self) -> None:
         """Export the marked messages, or else all matches, to one file."""
-        aims = tuple(self._marked()) or tuple(self._all())
-        if aims:
+        if aims := self._marked or tuple(Aim(each.server, each.queue, each.all) for each in self._search.matched):
             self.dashboard.changes.export_several(aims)
 
     def action_undo(self) -> None:
@@ -356,18 +477,20 @@ class SearchScreen(DashboardScreen):
 
     def _follow_change(self, status: ChangeStatus) -> None:
         # The marked messages there were changed, and the results may be outdated.
-        again = [aim for aim in status.aims if names_queue(self._pattern, aim.server.kind, aim.queue)]
-        for aim in again if self._state is not None else ():
-            if (found := self._found.get(_key(aim.server, aim.queue))) is not None:
+        search = self._search
+        again = [aim for aim in status.aims if names_queue(search.pattern, aim.server.kind, aim.queue)]
+        for aim in again if search.state is not None else ():
+            if (found := search.found.get(_key(aim.server, aim.queue))) is not None:
                 found.marks.clear()
             self._outdated[_key(aim.server, aim.queue)] = aim.server, aim.queue
         self._search_outdated()
 
     def _search_outdated(self) -> None:
         """Search changed queues again, once no search is running; a stopped search stays stopped."""
-        if self._outdated and self._state not in (None, SearchState.RUNNING):
+        state = self._search.state
+        if self._outdated and state not in (None, SearchState.RUNNING):
             queues, self._outdated = list(self._outdated.values()), {}
-            self._start(queues, {}, ends=self._state)
+            self._start(queues, {}, ends=state)
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
@@ -401,106 +524,26 @@ class SearchScreen(DashboardScreen):
 
     def _wanted_queues(self) -> Iterator[QueueState]:
         for queue in () if self.snapshot is None else self.snapshot.queues:
-            if queue.depth != 0 and names_queue(self._pattern, self.dashboard.server(queue.place).kind, queue.name):
+            kind = self.dashboard.server(queue.place).kind
+            if queue.depth != 0 and names_queue(self._search.pattern, kind, queue.name):
                 yield queue
 
     def _aims(self) -> Aims:
         """Return the marked messages, or else the message or the queue under the cursor."""
         line = self.table.cursor_row
-        if (marked := tuple(self._marked())) or line is None:
+        if (marked := self._marked) or line is None:
             return marked
         found = line.found
         scope = found.all if line.row is None else Marked((shown(line.row),))
         return (Aim(found.server, found.queue, scope, is_found=True),)
 
-    def _marked(self) -> Iterator[Aim]:
-        for found in self._found.values():
-            if (scope := found.scope()) is not None:
-                yield Aim(found.server, found.queue, scope, is_found=True)
-
-    def _all(self) -> Iterator[Aim]:
-        for found in self._found.values():
-            if found.hits.matched:
-                yield Aim(found.server, found.queue, found.all)
-
-    def _start(
-        self,
-        queues: Sequence[tuple[WatchedServer, str]],
-        marks: Mapping[str, Marks],
-        ends: SearchState = SearchState.DONE,
-    ) -> None:
-        snapshot = self.snapshot
-        self._namespaces = (
-            {server.place: snapshot.part(server.place).ns for server in self.dashboard.servers} if snapshot else {}
-        )
-        self._state = SearchState.RUNNING
-        self._searches += 1
-        self._ticking.resume()
-        self._search(self._searches, queues, marks, ends)
-        self._show()
-
-    @work(group="search", exclusive=True)
-    async def _search(
-        self, started: int, queues: Iterable[tuple[WatchedServer, str]], marks: Mapping[str, Marks], ends: SearchState
-    ) -> None:
-        state, left = SearchState.STOPPED, iter(queues)
-
-        async def search_some() -> None:
-            for server, queue in left:
-                await self._search_one(started, server, queue, marks.get(_key(server, queue)) or Marks())
-                # Queues that are searched again after a change were counted before.
-                self._done = min(self._done + 1, self._queues)
-
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(_AT_ONCE):
-                    tasks.create_task(search_some())
-            state = ends
-        finally:
-            # A cancelled search may end after the next one has started.
-            if started == self._searches:
-                self._state, self._is_changed = state, True
-
-    async def _search_one(self, started: int, server: WatchedServer, queue: str, marks: Marks) -> None:
-        order = self._order_of_all
-        found = QueueMatches(server, queue, parse_filter(self._text, server.source.thresholds.poison_rc), marks, order)
-        hits = found.hits
-        try:
-            async with aclosing(server.source.search(queue, hits.wanted)) as parts:
-                read, is_counted = 0, self._done < self._queues
-                async for progress in parts:
-                    if started != self._searches:
-                        # It was cancelled, and its results would be among those of the next search.
-                        return
-                    others = self._listed - self._found.get(found.key, found).listed
-                    is_full = order is None and others >= LISTED_MAX
-                    hits.add(replace(progress, messages=()) if is_full else progress)
-                    self._read += (progress.scanned - read) * is_counted
-                    read = progress.scanned
-                    self._put(found)
-                    self._is_changed = True
-            hits.end(SearchState.DONE)
-        except PeekError as error:
-            hits.end(SearchState.FAILED, str(error))
-        self._put(found)
-
-    def _put(self, found: QueueMatches) -> None:
-        """List the matches in a queue, in place of earlier ones."""
-        before = self._found.pop(found.key, found)
-        self._listed += found.hits.number_kept - before.listed
-        found.listed = found.hits.number_kept
-        if found.is_listed:
-            self._found[found.key] = found
-        order = self._order_of_all
-        if order is not None and self._listed > 2 * LISTED_MAX:
-            kept = Counter(line.found.key for line in self._sorted(order))
-            for each in self._found.values():
-                each.hits.keep_first(kept[each.key])
-                each.listed = each.hits.number_kept
-            self._listed = kept.total()
+    @property
+    def _marked(self) -> Aims:
+        scopes = ((each, each.scope()) for each in self._search.marked)
+        return tuple(Aim(each.server, each.queue, scope, is_found=True) for each, scope in scopes if scope is not None)
 
     def _tick(self) -> None:
-        if self._state is not SearchState.RUNNING:
+        if self._search.state is not SearchState.RUNNING:
             self._ticking.pause()
             self._search_outdated()
         self._show()
@@ -508,52 +551,32 @@ class SearchScreen(DashboardScreen):
     def _show(self) -> None:
         self._show_title()
         self.table.columns = _columns(clock_times=self.dashboard.clock_times)
-        if self._is_changed or not self.table.rows:
-            self._is_changed = False
-            lines = list(self._lines())
+        if self._search.has_news or not self.table.rows:
+            self._search.has_news = False
+            rows = list(self._search.rows())
             self.table.empty_text = [(f"  {self._empty_words}", "muted")]
-            self.table.show(lines, [line.key for line in lines], self._cells)
+            self.table.show(rows, [row.key for row in rows], self._cells)
         else:
             self.table.repaint()
         self._show_pane()
 
-    def _lines(self) -> Iterator[SearchRow]:
-        order = self._order_of_all
-        if order is not None:
-            yield from self._sorted(order)
-        for _, found in sorted(self._found.items(), reverse=self._order.reverse):
-            hits = found.hits
-            hits.arrange()
-            if order is None or hits.not_searched or hits.error:
-                yield SearchRow(found, None)
-            if order is None:
-                yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.place_of))
-
-    def _sorted(self, order: MessageOrder) -> Sequence[SearchRow]:
-        """Return the first messages of all queues in an order."""
-        lines = []
-        for found in self._found.values():
-            found.hits.arrange()
-            lines += [(order.place_of(row), found.key, SearchRow(found, row)) for row in found.hits.rows]
-        return [line for *_, line in sorted(lines, key=itemgetter(0, 1))[:LISTED_MAX]]
-
     @property
     def _empty_words(self) -> str:
-        if self._state is None:
+        if self._search.state is None:
             return "Type a filter: json.customer.id=4711. Begin with queue:orders-* to search only these queues."
-        return "Searching …" if self._state is SearchState.RUNNING else "No message matches."
+        return "Searching …" if self._search.state is SearchState.RUNNING else "No message matches."
 
     def _show_title(self) -> None:
-        if self._state is None:
+        search, found = self._search, self._search.matched
+        if search.state is None:
             self._title.show([(" ◀ search all queues", "strong")])
             return
-        found = [each for each in self._found.values() if each.hits.matched]
-        errors = sum(bool(each.hits.error) for each in self._found.values())
+        errors = sum(bool(each.hits.error) for each in search.found.values())
         total = matches(sum(each.hits.matched for each in found))
-        unsearched = sum(each.hits.not_searched for each in self._found.values())
+        unsearched = sum(each.hits.not_searched for each in search.found.values())
         ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
-        if self._order != BY_QUEUE:
-            ranked.append((0, (f", {self._order.words}", "muted")))
+        if search.order != BY_QUEUE:
+            ranked.append((0, (f", {search.order.words}", "muted")))
         if unsearched:
             ranked.append((1, (f" · {count(unsearched)} too long to search", "notice")))
         if errors:
@@ -561,11 +584,11 @@ class SearchScreen(DashboardScreen):
         if marked := self._marked_words():
             ranked.append((1, (f" · {marked}", "strong")))
         ranked += [(rank, (words, "muted")) for rank, words in self._state_words]
-        if self._listed >= LISTED_MAX:
-            listed = self._listed if self._order_of_all is None else LISTED_MAX
+        if search.listed >= LISTED_MAX:
+            listed = search.listed if search.is_grouped else LISTED_MAX
             ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
-        where = "" if self._pattern == "*" else f" in queues {printable(self._pattern, _ASKED_MAX)}"
-        asked = f"{printable(self._text, _ASKED_MAX) or 'all messages'}{where}"
+        where = "" if search.pattern == "*" else f" in queues {printable(search.pattern, _ASKED_MAX)}"
+        asked = f"{printable(search.text, _ASKED_MAX) or 'all messages'}{where}"
         # The results take precedence over the filter.
         width = self.size.width - len(" ◀ ") - 1
         pieces = fitting(ranked, width - min(cell_len(asked), _ASKED_MIN))
@@ -574,19 +597,20 @@ class SearchScreen(DashboardScreen):
     @property
     def _state_words(self) -> list[tuple[int, str]]:
         """The progress of the search, or the age of its results: words with their ranks."""
-        queues = f"{count(self._done)} of {plural(self._queues, 'queue')}"
-        looked = [(2, f" · {queues}"), (3, f", {count(self._read)} read")]
+        search = self._search
+        queues = f"{count(search.done)} of {plural(search.queues, 'queue')}"
+        looked = [(2, f" · {queues}"), (3, f", {count(search.read)} read")]
         again = self.dashboard.keymap.face("refresh")
-        if self._state is SearchState.RUNNING:
+        if search.state is SearchState.RUNNING:
             return [*looked, (1, " · esc stops")]
-        if self._state is SearchState.STOPPED:
+        if search.state is SearchState.STOPPED:
             return [(1, f" · stopped: {queues}"), *looked[1:], (4, f" · {again} searches again")]
-        at_ms = max((found.hits.at_ms for found in self._found.values()), default=0)
+        at_ms = max((found.hits.at_ms for found in search.found.values()), default=0)
         now_ms = 0 if self.snapshot is None else self.snapshot.at_ms
         age = f" · {duration(now_ms - at_ms)} old, {again} refreshes" if at_ms and now_ms - at_ms >= 1_000 else ""
         return [*looked, (4, age)]
 
     def _marked_words(self) -> str:
-        marked = [found for found in self._found.values() if found.scope() is not None]
+        marked = self._search.marked
         number = sum(found.hits.matched if found.marks.is_all else len(found.marks) for found in marked)
         return f"{count(number)} marked in {plural(len(marked), 'queue')}" if marked else ""
