@@ -151,7 +151,7 @@ class RsmqApp(App[None]):
             self,
             tuple(servers),
             show=self._show,
-            tell_change=self._tell_change,
+            show_change=self._show_change,
             replay=replay,
             recording=recording,
             analysis=analysis,
@@ -489,9 +489,9 @@ class RsmqApp(App[None]):
             if problem:
                 self.notify(problem, severity="warning", markup=False)
 
-    def _tell_change(self, status: ChangeStatus | None) -> None:
+    def _show_change(self, status: ChangeStatus | None) -> None:
         for screen in self._screens:
-            screen.tell_change(status)
+            screen.receive_change(status)
 
     def _switch(self, server: WatchedServer, ns: str | None) -> None:
         if ns is not None:
@@ -591,7 +591,7 @@ class RsmqApp(App[None]):
         if await abandonable(lambda _: usual.read(snapshot.at_ms)):
             for screen in self._screens:
                 screen.refresh_words()
-        self._tell_problems("usual", {"What is usual": usual.problem} if usual.problem else {})
+        self._notify_problems("usual", {"What is usual": usual.problem} if usual.problem else {})
 
     def _muted(self, snapshot: Snapshot) -> set[str]:
         events = self.dashboard.events
@@ -601,9 +601,9 @@ class RsmqApp(App[None]):
         events = self.dashboard.events
         if events is not None:
             events.observe(snapshot, server.source, self.dashboard.expected(server))
-            self._tell_problems("events", events.problems)
+            self._notify_problems("events", events.problems)
 
-    def _tell_problems(self, of: str, problems: Mapping[str, str]) -> None:
+    def _notify_problems(self, of: str, problems: Mapping[str, str]) -> None:
         """Show new problems of events, alerts or what is usual, each with its subject."""
         before = self._problems.get(of, {})
         for name, problem in problems.items():
@@ -615,4 +615,4 @@ class RsmqApp(App[None]):
         alerts = self._alerts
         if alerts is not None:
             alerts.apply(snapshot, server.source.thresholds, server.name)
-            self._tell_problems("alerts", alerts.problems)
+            self._notify_problems("alerts", alerts.problems)

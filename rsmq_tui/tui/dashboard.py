@@ -109,7 +109,7 @@ class _Behind(NamedTuple):
 class Dashboard:
     """What screens know of their app: live servers and their snapshots, or those of a replay.
 
-    ``show`` gets each snapshot to be shown, and ``tell_change`` the progress and outcome of a change. A
+    ``show`` gets each snapshot to be shown, and ``show_change`` the progress and outcome of a change. A
     ``place`` identifies one of several servers, and is empty if there is only one. ``clock`` is the monotonic clock, in
     seconds, by which sources measure their freshness. ``choices`` is the file of the ``preferences``, if they are kept.
     ``zone`` is the user's time zone, None for that of the system. Troubles that are ``expected``, by profile, are no
@@ -122,7 +122,7 @@ class Dashboard:
         servers: Sequence[WatchedServer],
         *,
         show: Callable[[Snapshot | None], None],
-        tell_change: Callable[[ChangeStatus | None], None],
+        show_change: Callable[[ChangeStatus | None], None],
         replay: "ReplaySession | None",
         recording: "Recorder | None",
         analysis: "AnalysisLocation | None",
@@ -142,7 +142,7 @@ class Dashboard:
         self.change_logs = change_logs
         self.servers = servers
         self.navigation = Navigation(app)
-        self.changes = ChangeController(app, self.part, tell_change)
+        self.changes = ChangeController(app, self.part, show_change)
         self.replay = replay
         self.recording = recording
         # None until its packages are imported, after the first numbers are shown, and if no events are recorded.
@@ -310,7 +310,7 @@ class Dashboard:
             if replay.follow():
                 self._show_servers(replay)
             self._take(snapshot)
-            self._tell_problems(replay)
+            self._notify_problems(replay)
             if queue is not None:
                 self._open_first(queue, snapshot)
                 queue = None
@@ -422,14 +422,14 @@ class Dashboard:
         else:
             self.navigation.open_queue(name, place)
 
-    def _tell_problems(self, replay: "ReplaySession") -> None:
+    def _notify_problems(self, replay: "ReplaySession") -> None:
         news = replay.problems[self._problems_shown :]
         if news:
             self._problems_shown += len(news)
             words = "\n".join(printable(problem, 300) for problem in news[:3])
             self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
 
-    def tell(self, words: str, *, title: str) -> None:
+    def warn_of(self, words: str, *, title: str) -> None:
         """Show a warning that the user should act on."""
         self._app.notify(printable(words, 500), title=title, severity="warning", markup=False, timeout=20)
 

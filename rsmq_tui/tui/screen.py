@@ -36,7 +36,7 @@ class DashboardScreen(FirstStyles[None]):
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the
     widgets between the status line and the key hints. While it ``is_following``, the app calls ``receive_snapshot`` and
-    ``tell_change`` with updates.
+    ``receive_change`` with updates.
     """
 
     # A key that is typed ahead is for the table, and must not go to the filter.
@@ -352,7 +352,7 @@ class DashboardScreen(FirstStyles[None]):
         if pane is not None and pane.place():
             self.refresh_words()
 
-    def tell_change(self, status: ChangeStatus | None) -> None:
+    def receive_change(self, status: ChangeStatus | None) -> None:
         """Show the progress or outcome of a change, and what it has affected; None removes it."""
         if self._show_change(status) and status is not None and not status.is_running:
             self._follow_change(status)
@@ -372,7 +372,7 @@ class DashboardScreen(FirstStyles[None]):
                 return False
             line = ChangeLine()
             self.mount(line, before=self.hints)
-        line.tell(None if status is None else self._named(status))
+        line.show(None if status is None else self._named(status))
         return True
 
     def _named(self, status: ChangeStatus) -> ChangeStatus:

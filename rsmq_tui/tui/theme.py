@@ -176,7 +176,7 @@ class AppThemes:
     def choose_first(self) -> None:
         """Show the first theme, or the one for the terminal's colours, and follow edits of its file."""
         self._app.theme = self._first
-        self._tell(self._themes.problems)
+        self._notify_of(self._themes.problems)
         self._app.set_interval(_LOOK_S, self.follow_file)
 
     @property
@@ -201,7 +201,7 @@ class AppThemes:
         try:
             read = read_theme(file.path)
         except ThemeError as error:
-            self._tell(error.sentences(file.path.name))
+            self._notify_of(error.sentences(file.path.name))
             return
         self._themes.files[read.theme.name] = read
         app.register_theme(read.theme)
@@ -220,7 +220,7 @@ class AppThemes:
         for name, theme in self._themes.themes.items():
             if name != self._app.theme:
                 self._app.register_theme(theme)
-        self._tell(self._themes.problems)
+        self._notify_of(self._themes.problems)
 
     def next_file(self) -> ThemeFile | None:
         """Read all themes, and return the one after the shown one; None if there is none."""
@@ -229,7 +229,7 @@ class AppThemes:
         shown = names.index(self._app.theme) if self._app.theme in names else -1
         return self._themes.files[names[(shown + 1) % len(names)]] if names else None
 
-    def _tell(self, problems: Sequence[str]) -> None:
+    def _notify_of(self, problems: Sequence[str]) -> None:
         if problems:
             words, title = "\n".join(problems), "Some themes could not be read"
             self._app.notify(words, title=title, severity="warning", markup=False, timeout=10)

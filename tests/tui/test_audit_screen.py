@@ -139,7 +139,7 @@ async def test_a_change_that_ends_while_it_looks_makes_it_look_again(source: Scr
     async with opened(source, [queue_of("orders", ready=3)]) as pilot:
         await pilot.press("F")
         await until(pilot, lambda: "   checking" in text_of(app_of(pilot)), "it looks")
-        app_of(pilot).dashboard.changes._tell(ChangeStatus("fixed 1"))
+        app_of(pilot).dashboard.changes._show(ChangeStatus("fixed 1"))
         source.search_gate.release()
         await until(pilot, lambda: len(source.audits) == 2, "it looks again")
         source.search_gate.release()
@@ -184,7 +184,7 @@ async def test_on_a_real_server_a_leak_is_found_mended_and_brought_back(
         assert "fixed 1" in await made(pilot)
         assert client.hlen("rsmq:orders:Q") == len(before[b"rsmq:orders:Q"]) - 1
         await says(pilot, "No problems found")
-        app_of(pilot).dashboard.changes._tell(None)
+        app_of(pilot).dashboard.changes._show(None)
         await pilot.press("u")
         await confirm(pilot)
     assert kept(client) == before

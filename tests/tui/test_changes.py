@@ -413,7 +413,7 @@ async def test_a_change_that_only_made_a_queue_is_undone(orders: Orders) -> None
 
 
 async def _confirmed(pilot: Pilot[None]) -> None:
-    app_of(pilot).dashboard.changes._tell(None)
+    app_of(pilot).dashboard.changes._show(None)
     await say_yes(pilot)
 
 

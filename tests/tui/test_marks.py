@@ -245,17 +245,17 @@ class TestAsking:
         async with _opened(source) as (pilot, _):
             await press(pilot, "slash", *"9", "enter", "j", "space", "x")
             app = app_of(pilot)
-            app.dashboard.changes._tell(ChangeStatus("deleting", is_running=True))
+            app.dashboard.changes._show(ChangeStatus("deleting", is_running=True))
             await settled(pilot)
             assert "1 marked" in tabs_of(pilot)
             source.messages["orders"].pop(9)
-            app.dashboard.changes._tell(ChangeStatus("deleted 1", scope=asked.scope))
+            app.dashboard.changes._show(ChangeStatus("deleted 1", scope=asked.scope))
             await settled(pilot)
             assert "marked" not in tabs_of(pilot)
             assert len(names_in(pilot)) == 18
             # Other changes leave marks alone, also after one that was asked for and not made.
             await press(pilot, "space", "x", "u")
-            app.dashboard.changes._tell(ChangeStatus("put back 1"))
+            app.dashboard.changes._show(ChangeStatus("put back 1"))
             await settled(pilot)
             assert "1 marked" in tabs_of(pilot)
 

@@ -180,7 +180,7 @@ async def test_a_read_that_a_change_ends_before_its_first_step_is_not_waited_for
         await confirm(pilot)
         # Both in one step of the event loop: the poll begins a read, which the end of the change cancels.
         screen.receive_snapshot(replace(source.last, at_ms=source.last.at_ms + 500))
-        screen.tell_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
+        screen.receive_change(ChangeStatus("deleted 1", scope=screen.asked, taken=1))
         assert facts_of(pilot) == "no longer in the queue"
         await poll_again(pilot)
         assert facts_of(pilot).startswith("ready · ")

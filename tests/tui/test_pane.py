@@ -164,7 +164,7 @@ async def test_an_app_that_ends_at_once_needs_no_pane_and_no_line(source: Script
         pane = screen.query_one(QueuePane)
         pane.follow(None, poll_of(source, []))
         app.exit()
-        cast("DashboardScreen", screen).tell_change(ChangeStatus("deleted 1"))
+        cast("DashboardScreen", screen).receive_change(ChangeStatus("deleted 1"))
         pane._fill()
     assert app.return_code == 0
 

@@ -253,7 +253,7 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         await says(pilot, "0 of 2 queues")
         screen = await wait_for_screen(pilot, SearchScreen)
         changed = ChangeStatus("deleted 1", aims=(Aim(app_of(pilot).dashboard.server(""), "q0"),))
-        screen.tell_change(changed)
+        screen.receive_change(changed)
         assert len(source.searches) == 2
         source.search_gate.release()
         source.search_gate.release()
@@ -267,7 +267,7 @@ async def test_a_queue_that_was_changed_is_searched_again_once_the_search_has_en
         await pilot.press("escape")
         await says(pilot, "stopped: 0 of 2 queues")
         source.search_gate = None
-        screen.tell_change(changed)
+        screen.receive_change(changed)
         await says(pilot, "1 match in 1 queue · stopped: ")
         await settled(pilot)
 

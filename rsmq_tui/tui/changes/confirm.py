@@ -180,7 +180,7 @@ class ConfirmScreen(Dialog["Preview"]):
     @work(group="preview", exclusive=True)
     async def _find_out(self, previewer: Previewer) -> None:
         try:
-            preview = await previewer(self._tell_progress)
+            preview = await previewer(self._show_progress)
         except TriageError as error:
             if self._is_open:
                 self._refuse(str(error))
@@ -216,17 +216,17 @@ class ConfirmScreen(Dialog["Preview"]):
         yes.label = Content(_button(preview))
         yes.display = True
         self.call_after_refresh(self.set_timer, SEEN_S, self._see)
-        self.call_after_refresh(self._tell_scrolling)
+        self.call_after_refresh(self._show_hints)
 
     def on_resize(self) -> None:
         """Update the scrolling hint."""
-        self.call_after_refresh(self._tell_scrolling)
+        self.call_after_refresh(self._show_hints)
 
     @property
     def _keymap(self) -> Keymap:
         return keymap_of(self.app)
 
-    def _tell_scrolling(self) -> None:
+    def _show_hints(self) -> None:
         hints = ["↓ ↑ scroll"] if self._words.max_scroll_y else []
         if self._preview is not None:
             if self.query_one("#yes").display:
@@ -269,7 +269,7 @@ class ConfirmScreen(Dialog["Preview"]):
         names = (preview.action.queue, printable(preview.action.queue))
         return not preview.action.asks_for_name or self.query_one("#typed", Input).value in names
 
-    def _tell_progress(self, progress: "ScanProgress") -> None:
+    def _show_progress(self, progress: "ScanProgress") -> None:
         now_s = time.monotonic()
         if self._is_open and now_s - self._shown_s >= _SEEING_EVERY_S:
             self._shown_s = now_s

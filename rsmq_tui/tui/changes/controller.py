@@ -160,7 +160,7 @@ _GIVE_UP_S = 1.0
 class ChangeController:
     """Runs the changes of an app, one at a time, each on one of its servers.
 
-    ``shown`` returns the snapshot that is shown of a place; ``tell`` gets each new value of ``status``, and None at the
+    ``shown`` returns the snapshot that is shown of a place; ``show`` gets each new value of ``status``, and None at the
     end.
     """
 
@@ -168,12 +168,12 @@ class ChangeController:
         self,
         app: App[Any],
         shown: Callable[[str], Snapshot | None],
-        tell: Callable[[ChangeStatus | None], None],
+        show: Callable[[ChangeStatus | None], None],
     ) -> None:
         self.status: ChangeStatus | None = None
         self._app = app
         self._shown = shown
-        self._tell_screens = tell
+        self._show_in_screens = show
         self._run: RunningChange | SeveralRun | None = None
         self._worker: Worker[None] | None = None
         self._is_stopping = False
@@ -434,7 +434,7 @@ class ChangeController:
         if self._run is not None:
             self._run.stop()
         if self.status is not None and self.status.is_running:
-            self._tell(replace(self.status, is_stopping=True))
+            self._show(replace(self.status, is_stopping=True))
 
     async def stop_and_wait(self) -> None:
         """Stop the running change, and wait for its current batch; raises TimeoutError."""
@@ -554,7 +554,7 @@ class ChangeController:
     ) -> None:
         self._is_stopping = False
         self._ended.clear()
-        self._tell(ChangeStatus(words, is_running=True, planned=planned))
+        self._show(ChangeStatus(words, is_running=True, planned=planned))
         self._worker = self._app.run_worker(partial(self._to_end, servers, work), name=words, group="change")
 
     async def _to_end(self, servers: Sequence[WatchedServer], work: Callable[[], Awaitable[ChangeStatus]]) -> None:
@@ -569,7 +569,7 @@ class ChangeController:
             self._ended.set()
             for server in servers:
                 server.source.wake()
-        self._tell(status)
+        self._show(status)
 
     async def _make(self, aims: Aims, run: "RunningChange | SeveralRun") -> ChangeStatus:
         from rsmq_tui.triage.actions import Undo  # noqa: PLC0415
@@ -577,7 +577,7 @@ class ChangeController:
         words = run.preview.action.doing
         async for tally in run:
             counts = {"skipped": tally.skipped.total(), "failed": tally.failed.total()}
-            self._tell_progress(words, tally.handled, tally.planned, **counts)
+            self._show_progress(words, tally.handled, tally.planned, **counts)
         if run.report is None:
             raise RuntimeError("a change without an end")
         action, status = run.preview.action, end_of(run.report, keymap_of(self._app))
@@ -621,7 +621,7 @@ class ChangeController:
             async for exported in parts:
                 progress = exported.progress
                 left_out = exported.cut + exported.gone + exported.unsearched
-                self._tell_progress(
+                self._show_progress(
                     "exporting", progress.scanned, max(progress.scanned, progress.depth), skipped=left_out
                 )
                 if self._is_stopping:
@@ -642,7 +642,7 @@ class ChangeController:
                 words = interrupted(change, server.triage.ns, keymap_of(self._app).face("undo"))
                 self._app.notify(words, severity="warning", markup=False, timeout=20)
 
-    def _tell_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
+    def _show_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:
         status = ChangeStatus(
             words,
             is_running=True,
@@ -652,15 +652,15 @@ class ChangeController:
             failed=failed,
             is_stopping=self._is_stopping,
         )
-        self._tell(status)
+        self._show(status)
 
-    def _tell(self, status: ChangeStatus | None) -> None:
+    def _show(self, status: ChangeStatus | None) -> None:
         self.status = status
         self.is_undoable = True
-        self._tell_screens(status)
+        self._show_in_screens(status)
         if status is not None and not status.is_running:
             self._app.set_timer(STATUS_S, partial(self._forget, status))
 
     def _forget(self, status: ChangeStatus) -> None:
         if self.status is status:
-            self._tell(None)
+            self._show(None)

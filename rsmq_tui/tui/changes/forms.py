@@ -408,7 +408,7 @@ class FormScreen(Dialog[None], Generic[T]):
     def _forget_problem(self) -> None:
         """Remove the error of earlier answers."""
         self._is_warned = False
-        self._tell("")
+        self._show_problem("")
 
     @on(TextArea.Changed)
     def _check_syntax(self, event: TextArea.Changed) -> None:
@@ -446,7 +446,7 @@ class FormScreen(Dialog[None], Generic[T]):
         written = any(area.is_edited for area in self.query(BodyArea))
         if written and not self._is_warned:
             self._is_warned = True
-            self._tell("Press esc again to close and discard the text.")
+            self._show_problem("Press esc again to close and discard the text.")
             return
         self.dismiss()
 
@@ -456,12 +456,12 @@ class FormScreen(Dialog[None], Generic[T]):
             # In a thread, because it may read a file.
             made = await asyncio.to_thread(self._form.build, answers)
         except (ValueError, OSError) as error:
-            self._tell(reason_of(error))
+            self._show_problem(reason_of(error))
             return
-        self._tell("")
+        self._show_problem("")
         go_on(made)
 
-    def _tell(self, sentence: str) -> None:
+    def _show_problem(self, sentence: str) -> None:
         self.query_one("#problem", Static).update(Content(printable(sentence, _SENTENCE_MAX)))
 
     def _answers(self) -> Answers:

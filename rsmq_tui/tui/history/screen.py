@@ -366,7 +366,7 @@ class HistoryScreen(DashboardScreen):
 
     @on(RowTable.Moved)
     def _follow_cursor(self) -> None:
-        self._tell_row()
+        self._show_row()
         self._chart_cursor()
 
     def _open(self, row: Any) -> None:
@@ -497,7 +497,7 @@ class HistoryScreen(DashboardScreen):
         if not self._is_loading and self._asked != self._shown.wanted:
             self._is_loading = True
             self._load()
-        self._tell()
+        self._show_head()
 
     @work(group="history")
     async def _load(self) -> None:
@@ -508,7 +508,7 @@ class HistoryScreen(DashboardScreen):
                 self._show()
         finally:
             self._is_loading = False
-            self._tell()
+            self._show_head()
 
     def _show(self) -> None:
         """Show what was loaded."""
@@ -528,9 +528,9 @@ class HistoryScreen(DashboardScreen):
     def _show_rows(self) -> None:
         """Show the rows of the page, unless they are shown already."""
         page, shown = self._page, self._shown
-        self._tell()
+        self._show_head()
         if page.id == pages.HEAT:
-            self._tell_row()
+            self._show_row()
             return
         only = self._choice.only
         listed = (page.id, shown.lists, self._choice.typed, only, shown.failure, shown.made_ms, self.size.width)
@@ -543,7 +543,7 @@ class HistoryScreen(DashboardScreen):
             table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of, refresh=refresh)
             rows = self._choice.rows(page, shown.lists, self._cells.name)
             table.show(rows, [pages.key_of(page, row) for row in rows], self._cells)
-        self._tell_row()
+        self._show_row()
 
     def _mark_wanted(self) -> None:
         """Mark the queue for which the screen was opened."""
@@ -563,7 +563,7 @@ class HistoryScreen(DashboardScreen):
         """The name of the queue whose incidents are listed; empty if all are."""
         return "" if self._choice.only is None else self._words_of((self._choice.only,))
 
-    def _tell(self) -> None:
+    def _show_head(self) -> None:
         """Show the source of the numbers, their range, and whether something is loading."""
         shown = self._shown
         self._where.show(source_pieces(shown, self._location.analysis))
@@ -574,7 +574,7 @@ class HistoryScreen(DashboardScreen):
         notes += ["   loading …"] if self._is_loading else []
         self._tabs.show(pages.tab_pieces(self._page, shown.lists if shown.whole else None, notes, width))
 
-    def _tell_row(self) -> None:
+    def _show_row(self) -> None:
         """Show the full text of the row under the cursor, and its details."""
         page, row, refs = self._page, self._row, self._choice.refs
         self._reason.show(row_pieces(page, row, self._shown.lists))

@@ -114,14 +114,14 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
 
     def keep(known: Known) -> None:
         loop = asyncio.get_running_loop()
-        events.set_known(known, at_ms=part.at_ms, failed=lambda why: loop.call_soon_threadsafe(tell_failure, why))
+        events.set_known(known, at_ms=part.at_ms, failed=lambda why: loop.call_soon_threadsafe(show_failure, why))
         screen.dismiss()
 
-    def tell_failure(why: str) -> None:
+    def show_failure(why: str) -> None:
         what = f"The acknowledgement of {printable(queue, _NAME_MAX)} was not saved"
         again = f"press {dashboard.keymap.face('known')} again"
         words = f"{why}. Free some space or make the file writable, then {again}; alerts continue until then"
-        dashboard.tell(words, title=what)
+        dashboard.warn_of(words, title=what)
 
     fields = (
         Field("note", "note", "" if before is None else printable(before.note), hint="why alerts are not needed"),

@@ -115,7 +115,7 @@ class OverviewScreen(DashboardScreen):
         self._show_columns()
         self.charts.show(snapshot, self.dashboard.window_ms, self.dashboard.changed_ms(snapshot))
         self._last_events.follow(snapshot)
-        self._tell_maintenance()
+        self._show_maintenance()
         silenced = self._silenced()
         self._now.show(snapshot, silenced)
         before, wanted = self._rows.snapshot, self._arrangement(snapshot, silenced)
@@ -135,9 +135,9 @@ class OverviewScreen(DashboardScreen):
         self.table.sorted_by = self._rows.sorted_by
         self.table.show(self._rows.rows, self._rows.keys, context)
         self._look_at_shown()
-        self._tell_why()
+        self._show_why()
 
-    def _tell_maintenance(self) -> None:
+    def _show_maintenance(self) -> None:
         """Say until when there is maintenance, on terminals of every size."""
         words = self.dashboard.maintenance(now_ms())
         self._maintenance.display = bool(words)
@@ -200,7 +200,7 @@ class OverviewScreen(DashboardScreen):
         if stale:
             self.table.context = replace(self.table.context, stale=stale)
             self.table.repaint()
-            self._tell_why()
+            self._show_why()
         if stale or self.snapshot.connection.failure is not None or self.snapshot.paused:
             self._last_events.follow(self.snapshot)
 
@@ -217,11 +217,11 @@ class OverviewScreen(DashboardScreen):
     @on(RowTable.Moved)
     def _keep_places(self) -> None:
         self._moved_s = self.dashboard.clock()
-        self._tell_why()
+        self._show_why()
 
     @on(RowTable.Resized)
     def _fit_why(self) -> None:
-        self._tell_why()
+        self._show_why()
 
     @on(RowTable.HeadClicked)
     def _sort_by_click(self, event: RowTable.HeadClicked) -> None:
@@ -410,7 +410,7 @@ class OverviewScreen(DashboardScreen):
         self.table.place_cursor(self.table.cursor_index)
         return self.table.cursor_row.name
 
-    def _tell_why(self) -> None:
+    def _show_why(self) -> None:
         """Show the reason for the verdict of the queue under the cursor, and its problems."""
         self.hints.repaint()
         row, snapshot = self.table.cursor_row, self.snapshot

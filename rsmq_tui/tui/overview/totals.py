@@ -96,7 +96,7 @@ class TotalsCharts:
         at_ms, totals = snapshot.at_ms, snapshot.totals
         if snapshot.connection.fresh_at_s is not None:
             per_s = {"arrivals/s": totals.arrivals_s, "deletes/s": totals.deletes_s}
-            self.sparks.tell({"ready": totals.ready, "hidden": totals.hidden, **per_s})
+            self.sparks.show_values({"ready": totals.ready, "hidden": totals.hidden, **per_s})
         drawn = at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
         if drawn == self._drawn and len(snapshot.trend.totals) >= _EARLY_POINTS:
             return

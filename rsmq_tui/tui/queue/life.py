@@ -402,7 +402,7 @@ class LifeScreen(DashboardScreen):
     def on_mount(self) -> None:
         """Start the countdown."""
         self._view.border_title = "Stages, the last one first"
-        self.set_interval(_TICK_S, self._tell)
+        self.set_interval(_TICK_S, self._show)
 
     @property
     def chosen_queue(self) -> tuple[str, str, str] | None:
@@ -421,7 +421,7 @@ class LifeScreen(DashboardScreen):
         if snapshot.at_ms != self._read_for_ms and not snapshot.paused and snapshot.connection.failure is None:
             self._read_for_ms = snapshot.at_ms
             self._read()
-        self._tell()
+        self._show()
 
     def rest(self) -> None:
         """Read the message again, even if it is too long to be followed."""
@@ -462,10 +462,10 @@ class LifeScreen(DashboardScreen):
             # The screen needs no body, which may be long.
             self.life.see(replace(view, body=None))
             self.message_id = view.id
-        self._tell()
+        self._show()
 
     @on(LineView.Resized)
-    def _tell(self) -> None:
+    def _show(self) -> None:
         view = self.life.seen
         self._title.show(
             [

@@ -230,7 +230,7 @@ class MessageList(Vertical):
         self._search_after_failure(snapshot)
         self._follow_found()
 
-    def tell_unleased(self, number: int | None) -> None:
+    def show_unleased(self, number: int | None) -> None:
         """Show how many items of a list have no lease."""
         self.tabs.unleased = number
         self._show_head()
@@ -317,7 +317,7 @@ class MessageList(Vertical):
     async def _go_to(self, position: Position) -> None:
         part = self.tabs.chosen.part or "all"
         try:
-            found = await find(self._source, self._queue, part, position, self._tell_finding)
+            found = await find(self._source, self._queue, part, position, self._show_finding)
         except (PeekError, PositionError) as error:
             self._warn(str(error))
             return
@@ -332,7 +332,7 @@ class MessageList(Vertical):
         if found.words:
             self.notify(found.words, markup=False)
 
-    def _tell_finding(self, progress: SearchProgress) -> None:
+    def _show_finding(self, progress: SearchProgress) -> None:
         self._finding = f" searching for the id · {count(progress.scanned)} of {count(progress.depth)} read · esc stops"
         self._show_head()
 

@@ -52,9 +52,9 @@ class QueueCharts:
             self.sparks.name_series(*_spark_names(kind))
         self.sparks.show_last((*counts, *rates), at_ms, window_ms)
 
-    def tell(self, state: QueueState | None) -> None:
+    def show_values(self, state: QueueState | None) -> None:
         """Show the current values beside the sparklines."""
-        self.sparks.tell({} if state is None else _present_numbers(state))
+        self.sparks.show_values({} if state is None else _present_numbers(state))
 
 
 def _spark_names(kind: Kind) -> tuple[tuple[str, ...], ...]:
@@ -145,7 +145,7 @@ class QueuePane(Pane[Page]):
         # A recording may have other messages for the same counts.
         version = (queue, dashboard.replay is not None and part.at_ms)
         self.point(None if queue is None else (part.ns, queue.key), drawn, version)
-        self._charts.tell(queue)
+        self._charts.show_values(queue)
         if part is not before:
             self._show_messages()
 

@@ -364,9 +364,9 @@ class QueueScreen(ActingScreen):
         self.set_focus(self.messages.table)
         self.messages.show()
 
-    def tell_change(self, status: ChangeStatus | None) -> None:
+    def receive_change(self, status: ChangeStatus | None) -> None:
         """Show the progress or outcome of a change; the next message is then under the cursor."""
-        super().tell_change(status)
+        super().receive_change(status)
         is_begun = status is not None and status.is_running and not status.handled
         if is_begun and self.asked is not None:
             self.messages.stay(self.asked)
@@ -390,7 +390,7 @@ class QueueScreen(ActingScreen):
         self.notify(await waiters_text(self.server.source, self.queue), markup=False)
 
     def _show_charts(self, snapshot: Snapshot, state: QueueState | None) -> None:
-        self._charts.tell(state)
+        self._charts.show_values(state)
         if self._counting.begin(snapshot.at_ms):
             self._count_due(snapshot.at_ms)
         at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
@@ -413,6 +413,6 @@ class QueueScreen(ActingScreen):
             self._due.show(due)
             self._waiting = [(f" · {waiting_text(waiting)}", "muted")] if waiting and waiting.here else []
             self._show_facts()
-            self.messages.tell_unleased(dict(due).get("no lease"))
+            self.messages.show_unleased(dict(due).get("no lease"))
         finally:
             self._counting.end()

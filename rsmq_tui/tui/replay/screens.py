@@ -150,7 +150,7 @@ class DiffScreen(DashboardScreen):
         self.table.empty_text = [("  There are no queues at either time.", "muted")]
         keys = [queue.key for queue in diff.queues]
         self.table.show(diff.queues, keys, titles)
-        self._tell_row()
+        self._show_row()
 
     @on(RowTable.Resized)
     def _lay_out(self) -> None:
@@ -160,7 +160,7 @@ class DiffScreen(DashboardScreen):
         self.table.repaint()
 
     @on(RowTable.Moved)
-    def _tell_row(self) -> None:
+    def _show_row(self) -> None:
         """Show the full name of the queue under the cursor."""
         queue = self.table.cursor_row
         if queue is None:

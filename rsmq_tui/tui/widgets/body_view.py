@@ -78,7 +78,7 @@ class BodyView(LineView):
             # Not a partial of the body: Textual takes the repr of what it runs.
             work = self._read_lines if is_start else self._read
             _: Worker[None] = self.run_worker(work, group="body", exclusive=True)
-        self._tell()
+        self._show_border()
 
     def show_none(self, why: str, more: str = "") -> None:
         """Show why there is no body; ``more`` is shown in its place."""
@@ -124,7 +124,7 @@ class BodyView(LineView):
         self._wanted, self._found, self._search = TextSearch(text) if text else None, None, ""
         self._wrapped.clear()
         self.find_next(1)
-        self._tell()
+        self._show_border()
         self.repaint()
 
     def find_next(self, step: int) -> bool:
@@ -238,7 +238,7 @@ class BodyView(LineView):
         self._decoded = decoded
         if decoded.layers:
             self._begin(decoded.data, first_view(decoded.data))
-        self._tell()
+        self._show_border()
         self.post_message(self.WasDecoded())
         await self._read_lines()
 
@@ -266,7 +266,7 @@ class BodyView(LineView):
         line = lines.line(self._cursor if document.can_fold else self._first[0])
         start = line.start if self._found is None else self._found + (step > 0)
         self._search = f"searching for {printable(wanted.text, 40)} …"
-        self._tell()
+        self._show_border()
         found = await _in_turns(wanted.next_in(lines.body, start, step))
         number = None if found is None else lines.number_at(found)
         while found is not None and number is None:
@@ -286,7 +286,7 @@ class BodyView(LineView):
             document.unfold_to(number)
             self._wrapped.clear()
             self._move_to(number, self._row_of(number, found, wanted))
-        self._tell()
+        self._show_border()
 
     def _rows_from(self, number: int, row: int, step: int) -> Iterator[tuple[int, int]]:
         """Yield rows from one on, upwards or downwards: the line, and the index of the row in it."""
@@ -311,7 +311,7 @@ class BodyView(LineView):
         self._first = min(first, self._first_for(lines.shown(len(lines) - 1)))
         self._wrapped = {number: self._wrapped[number] for number in list(self._wrapped)[-200:]}
         self.repaint()
-        self._tell()
+        self._show_border()
 
     def _first_for(self, last: int, row: int = 1 << 30) -> tuple[int, int]:
         """Return the first row of the screen whose last one is a row of the line ``last``."""
@@ -350,7 +350,7 @@ class BodyView(LineView):
             self._wrapped[number] = rows
         return rows or [[]]
 
-    def _tell(self) -> None:
+    def _show_border(self) -> None:
         """Show the views, what was decoded, the position and the search in the border."""
         if self._document is None:
             return

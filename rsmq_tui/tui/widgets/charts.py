@@ -188,7 +188,7 @@ class SparkPanel(Painted):
         self._drawn = (0, [])
         self.repaint()
 
-    def tell(self, values: Mapping[str, float | None]) -> None:
+    def show_values(self, values: Mapping[str, float | None]) -> None:
         """Show the current values, by name; they change more often than the sparklines."""
         self._values = values
         self.repaint()

@@ -392,7 +392,7 @@ class ChangeLine(Painted):
         super().__init__()
         self._status: ChangeStatus | None = None
 
-    def tell(self, status: ChangeStatus | None) -> None:
+    def show(self, status: ChangeStatus | None) -> None:
         """Show this state; None hides the line."""
         self._status = status
         self.display = status is not None

@@ -86,10 +86,10 @@ class LineView(Painted, can_focus=True):
 
     def _scroll_to_line(self, top: int) -> None:
         self._top = max(0, min(top, self._length - self.size.height))
-        self._tell()
+        self._show_border()
         self.repaint()
 
-    def _tell(self) -> None:
+    def _show_border(self) -> None:
         length = self._length
         last = min(self._top + self.size.height, length)
         self.border_subtitle = lines_words(self._top + 1, last, length) if length else ""
