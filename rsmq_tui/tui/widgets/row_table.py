@@ -50,6 +50,42 @@ class Column(Generic[R, C]):
     middle: bool = False
     extra: bool = False
 
+    def wanted(self, widest: Mapping[str, int]) -> int:
+        """Return how many cells it can use, by the widths of the widest texts of columns."""
+        if not self.grow:
+            return self.most
+        cells = widest.get(self.id, 0)
+        return min(cells, self.most) if self.most else cells
+
+
+def fitting_columns(
+    columns: Sequence[Column[R, C]], widest: Mapping[str, int], width: int
+) -> list[tuple[Column[R, C], int]]:
+    """Return the columns that fit into ``width`` cells, with their widths; ``widest`` has those of texts, by column."""
+    left = list(columns)
+    wanted = sum(max(0, column.wanted(widest) - column.width) for column in left if column.grow)
+    while left:
+        last = max(left, key=lambda column: column.drop)
+        room = width - (min(wanted, width // 3) if last.extra else 0)
+        if last.drop == 0 or sum(column.width + 1 for column in left) - 1 <= room:
+            break
+        left = [column for column in left if column.drop != last.drop]
+    spare = max(0, width - sum(column.width + 1 for column in left) + 1)
+    widths = {}
+    for column in sorted(left, key=lambda column: column.drop):
+        more = max(0, min(spare, column.wanted(widest) - column.width))
+        widths[column.id] = column.width + more
+        spare -= more
+    if not left[-1].right:
+        widths[left[-1].id] += spare
+    lacking = sum(widths.values()) + len(left) - 1 - width
+    texts = [column.id for column in left if not column.right]
+    if lacking > 0 and texts:
+        # A number whose end is cut off is another number.
+        longest = max(texts, key=lambda id: widths[id])
+        widths[longest] = max(_TEXT_LEAST, widths[longest] - lacking)
+    return [(column, widths[column.id]) for column in left]
+
 
 class Order(NamedTuple):
     """An order of rows: by a column, possibly reversed."""
@@ -333,36 +369,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def _fitting(self) -> list[tuple[Column[R, C], int]]:
         """Return the columns that fit, with their widths."""
-        columns = list(self.columns)
-        wanted = sum(max(0, self._wanted(column) - column.width) for column in columns if column.grow)
-        while columns:
-            last = max(columns, key=lambda column: column.drop)
-            room = self.size.width - (min(wanted, self.size.width // 3) if last.extra else 0)
-            if last.drop == 0 or sum(column.width + 1 for column in columns) - 1 <= room:
-                break
-            columns = [column for column in columns if column.drop != last.drop]
-        spare = max(0, self.size.width - sum(column.width + 1 for column in columns) + 1)
-        widths = {}
-        for column in sorted(columns, key=lambda column: column.drop):
-            more = max(0, min(spare, self._wanted(column) - column.width))
-            widths[column.id] = column.width + more
-            spare -= more
-        if not columns[-1].right:
-            widths[columns[-1].id] += spare
-        lacking = sum(widths.values()) + len(columns) - 1 - self.size.width
-        texts = [column.id for column in columns if not column.right]
-        if lacking > 0 and texts:
-            # A number whose end is cut off is another number.
-            widest = max(texts, key=lambda id: widths[id])
-            widths[widest] = max(_TEXT_LEAST, widths[widest] - lacking)
-        return [(column, widths[column.id]) for column in columns]
-
-    def _wanted(self, column: Column[R, C]) -> int:
-        """Return how many cells a column can use."""
-        if not column.grow:
-            return column.most
-        widest = self._widest.get(column.id, 0)
-        return min(widest, column.most) if column.most else widest
+        return fitting_columns(self.columns, self._widest, self.size.width)
 
     def _measure(self, rows: Sequence[R]) -> None:
         """Update the widest text of the columns that may grow."""
