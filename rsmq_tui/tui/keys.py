@@ -456,7 +456,7 @@ KEYS = (
     Key("columns.shift_left", "K,shift+up", "shift(-1)", "Move the column to the left"),
     Key("columns.reset", "r", "reset", "Restore the default columns and their order"),
     Key("filter.save_filter", "ctrl+s", "save_filter", "Save the filter under a name"),
-    Key("filter.choose_saved", "down", "saved_filters", "Choose a saved filter"),
+    Key("filter.choose_saved", "down", "screen.saved_filters", "Choose a saved filter"),
     Key("filters.forget", "x,delete", "forget", "Delete the saved filter"),
     Key("palette.next_command", "down", "cursor(1)", "Next command"),
     Key("palette.previous_command", "up", "cursor(-1)", "Previous command"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events, on
+from textual import events
 from textual.app import ComposeResult
 from textual.reactive import var
 from textual.screen import ModalScreen
@@ -17,7 +17,6 @@ from rsmq_tui.tui.changes.controller import ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
-from rsmq_tui.tui.preferences import FILTERS
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.first_styles import FirstStyles
 from rsmq_tui.tui.widgets.lines import FRESHNESS_S, ChangeLine, KeyHints, StatusLine, is_stale
@@ -189,24 +188,12 @@ class DashboardScreen(FirstStyles[None]):
     def saved_filters(self) -> Mapping[str, str]:
         """The saved filters of screens of this kind that this one can read, by name."""
         entry = self.query_one_optional(FilterInput)
-        saved = {} if entry is None else self.dashboard.preferences.get(FILTERS).get(entry.kind, {})
-        return {name: text for name, text in saved.items() if entry is not None and entry.reads(text)}
+        return {} if entry is None else entry.saved
 
     def apply_filter(self, text: str) -> None:
         """Filter by a text, as if it had been typed and entered."""
         self.action_filter()
         self.query_one(FilterInput).apply(text)
-
-    @on(FilterInput.SavedAsked)
-    def _choose_saved(self) -> None:
-        self.action_saved_filters()
-
-    @on(FilterInput.SaveAsked)
-    def _save_filter(self, event: FilterInput.SaveAsked) -> None:
-        if event.text.strip():
-            self.dashboard.navigation.open("filter name", self.dashboard.preferences, event.kind, event.text)
-        else:
-            self.notify("type a filter first", severity="warning", markup=False)
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Show a new snapshot."""

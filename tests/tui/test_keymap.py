@@ -29,6 +29,7 @@ from rsmq_tui.tui.queue.life import LifeScreen
 from rsmq_tui.tui.queue.message import MessageScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.screens import DiffScreen
+from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.widgets.controls import ChoiceInput, ChoiceList
 from rsmq_tui.tui.widgets.row_table import RowTable
 from rsmq_tui.tui.widgets.text_view import LineView
@@ -216,8 +217,9 @@ def test_every_action_exists_where_it_is_looked_for() -> None:
     for key in KEYS:
         name, _, arguments = key.action.partition("(")
         owners: tuple[type[DOMNode], ...] = OWNERS[key.where]
-        if name.startswith("app."):
-            owners, name = (RsmqApp,), name.removeprefix("app.")
+        namespace, _, action = name.rpartition(".")
+        if namespace:
+            owners, name = (RsmqApp if namespace == "app" else DashboardScreen,), action
         for owner in owners:
             assert callable(getattr(owner, f"action_{name}", None)), f"{owner.__name__} has no action_{name}"
         if name == "replay":

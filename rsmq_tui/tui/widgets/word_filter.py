@@ -1,15 +1,16 @@
 """The filter by words in the rows of a table, and the common base of this input and that for messages."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from textual import events, on
 from textual.binding import BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
+from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import bindings_of, keymap_of
+from rsmq_tui.tui.preferences import FILTERS
 from rsmq_tui.tui.widgets.row_table import RowTable
 
 
@@ -20,16 +21,6 @@ class FilterInput(Input):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("filter")
-
-    class SaveAsked(Message):
-        """The filter is to be saved."""
-
-        def __init__(self, kind: str, text: str) -> None:
-            super().__init__()
-            self.kind, self.text = kind, text
-
-    class SavedAsked(Message):
-        """A saved filter is to be chosen."""
 
     def __init__(
         self,
@@ -57,11 +48,17 @@ class FilterInput(Input):
 
     def action_save_filter(self) -> None:
         """Ask for a name, and save the filter under it."""
-        self.post_message(self.SaveAsked(self.kind, self.value))
+        dashboard = dashboard_of(self.app)
+        if self.value.strip():
+            dashboard.navigation.open("filter name", dashboard.preferences, self.kind, self.value)
+        else:
+            self.notify("type a filter first", severity="warning", markup=False)
 
-    def action_saved_filters(self) -> None:
-        """Choose a saved filter."""
-        self.post_message(self.SavedAsked())
+    @property
+    def saved(self) -> Mapping[str, str]:
+        """The saved filters of its kind that it reads, by name."""
+        saved = dashboard_of(self.app).preferences.get(FILTERS).get(self.kind, {})
+        return {name: text for name, text in saved.items() if self.reads(text)}
 
     def apply(self, text: str) -> None:
         """Filter by a text, as if it had been typed and entered."""
