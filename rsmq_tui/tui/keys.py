@@ -524,6 +524,7 @@ class Keymap:
             self.problems.append(f"{name}: {_written(common)} is already the key of {other}")
             self.chosen.discard(name)
             self._keys |= {key.id: key for key in COMMANDS[name]}
+        self._groups = _by_group(self)
 
     def _clashes(self) -> Iterator[tuple[str, str, str]]:
         """Yield the names of two commands, of which the user chose the first one's key, and the key of both."""
@@ -556,7 +557,7 @@ class Keymap:
 
     def of(self, *where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
         """Yield the available keys of these groups, group by group."""
-        return (key for group in where for key in self if key.where == group and key.is_among(usable))
+        return (key for group in where for key in self._groups[group] if key.is_among(usable))
 
     def command(self, name: str) -> Key:
         """Return the key of a command in the first of its groups; in the others, the keys are the same."""
@@ -583,12 +584,20 @@ class Keymap:
         return any(key.changes and pressed in key.pressed for key in keys)
 
 
+def _by_group(keys: Iterable[Key]) -> Mapping[Where, Sequence[Key]]:
+    groups: dict[Where, list[Key]] = {}
+    for key in keys:
+        groups.setdefault(key.where, []).append(key)
+    return groups
+
+
 def keymap_of(app: object) -> Keymap:
     """Return the keys of the app that a screen or a widget lives in."""
     return cast("Keymap", vars(app)["keymap"])
 
 
 _BY_ID = {key.id: key for key in KEYS}
+_GROUPS = _by_group(KEYS)
 # The keys of each command, by its name.
 COMMANDS: dict[str, list[Key]] = {}
 for _key in KEYS:
@@ -645,7 +654,7 @@ def _problem_with(name: str, keys: Sequence[str]) -> str | None:
 
 def keys_of(*where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
     """Yield the available keys of these groups as they are by default, group by group."""
-    return (key for group in where for key in KEYS if key.where == group and key.is_among(usable))
+    return (key for group in where for key in _GROUPS[group] if key.is_among(usable))
 
 
 def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, ...], usable: Usable) -> bool:
