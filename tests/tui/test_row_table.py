@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from rsmq_tui.monitor import QueueState
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.widgets.row_table import fit
+from rsmq_tui.tui.widgets.row_table import Cursor, fit
 from tests.tui.driving import opened, play, press, press_for_screen, settled
 from tests.tui.reading import lines_of, names_in, table_of
 from tests.tui.scripted import ScriptedSource
@@ -135,6 +135,40 @@ async def test_what_is_said_in_place_of_rows_is_whole_and_keeps_its_indent(sourc
         assert len(said) > 1
         assert " ".join(line.strip() for line in said).endswith(" to search only these queues.")
         assert all(line.startswith("  ") and line[2] != " " for line in said)
+
+
+def test_a_cursor_follows_its_row_and_keeps_it_at_its_line() -> None:
+    cursor = Cursor(follows_at_once=False)
+    cursor.show("abcdef", room=3)
+    cursor.show("fabcde", room=3)
+    assert cursor.key == "f"
+    cursor.place(4, room=3)
+    assert (cursor.key, cursor.top) == ("d", 2)
+    cursor.show("dfabce", room=3)
+    assert (cursor.key, cursor.top) == ("d", 0)
+    # The row that is in its place, if its row is gone, or moved where it must not follow.
+    cursor.place(2, room=3)
+    cursor.show("dfbce", room=3)
+    assert cursor.key == "b"
+    cursor.stay_when_moved({"b"})
+    cursor.show("dfceb", room=3)
+    assert cursor.key == "c"
+
+
+def test_a_cursor_returns_to_where_it_was_held_unless_it_was_moved() -> None:
+    cursor = Cursor(follows_at_once=False)
+    cursor.show("abcdef", room=3)
+    cursor.place(4, room=3)
+    cursor.hold()
+    cursor.show("ad", room=3)
+    cursor.place(0, room=3, for_now=True)
+    cursor.show("xabcdef", room=3)
+    cursor.restore(room=3)
+    assert (cursor.key, cursor.top) == ("e", 3)
+    cursor.hold()
+    cursor.place(0, room=3)
+    cursor.restore(room=3)
+    assert (cursor.key, cursor.top, cursor.is_held) == ("x", 0, False)
 
 
 async def test_no_number_is_cut_off_where_a_name_can_be(source: ScriptedSource) -> None:

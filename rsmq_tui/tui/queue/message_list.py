@@ -163,7 +163,7 @@ class MessageList(Vertical):
     def stay(self, scope: Scope) -> None:
         """Keep the cursor in its place when a change moves the messages of a scope to other places."""
         ids = frozenset(message.id for message in scope.messages) if isinstance(scope, Marked) else {*self.table.keys}
-        self.table.stay_when_moved(ids)
+        self.table.cursor.stay_when_moved(ids)
 
     def search_again(self) -> None:
         """Repeat the search, if there is one; until it has ended, earlier results are shown."""
@@ -264,7 +264,7 @@ class MessageList(Vertical):
         back, was_paged = None, self._is_paged
         self.typed, self._order, self._order_asked = typed, order, None
         if was_paged:
-            self.table.hold_cursor()
+            self.table.cursor.hold()
         elif self._is_paged:
             back = self._way_back()
         self.table.sorted_by = None if order == DUE else (order.column, order.downwards)
@@ -367,7 +367,7 @@ class MessageList(Vertical):
         if request.part != self.tabs.chosen.part:
             return None
         known = () if self._pager.page is None else self._pager.page.rows
-        if row is None or self.table.is_held or any(row.id == each.id for each in known):
+        if row is None or self.table.cursor.is_held or any(row.id == each.id for each in known):
             return request, None
         return replace(request, where="at", anchor=row.anchor, offset=0), _top
 

@@ -106,12 +106,115 @@ class Order(NamedTuple):
         return self.reversed() if column == self.column else self._replace(column=column, reverse=False)
 
 
-class RowTable(Painted, Generic[R, C], can_focus=True):
-    """Rows of one kind, with a header line and a cursor.
+class Cursor:
+    """The cursor in rows that come, go and move, and which of them are in sight; ``keys`` are those of the rows.
 
-    Until the cursor is moved it stays at the top, unless it ``follows_at_once``; then it follows its row. Enter or a
-    click calls ``on_open`` with the row under the cursor, synchronously, so that no poll or key that was typed ahead
-    comes in between. A disabled table shows no cursor.
+    Until it is moved it stays at the top, unless it ``follows_at_once``; then it follows its row. ``room`` is the
+    number of rows that fit, 0 while they are not shown.
+    """
+
+    def __init__(self, *, follows_at_once: bool) -> None:
+        self.keys: Sequence[str] = ()
+        self.index = 0
+        # The first row in sight.
+        self.top = 0
+        self._follows_at_once = follows_at_once
+        # The key of the row that it follows.
+        self._followed: str | None = None
+        # Until the user moves it, it does not follow rows with these keys.
+        self._unfollowed: Set[str] = frozenset()
+        # What it followed, the index and the first row in sight for ``restore``; None after the user moved it.
+        self._held: tuple[str | None, int, int] | None = None
+
+    @property
+    def key(self) -> str | None:
+        """The key of the row under the cursor."""
+        return self.keys[self.index] if self.index < len(self.keys) else None
+
+    def show(self, keys: Sequence[str], room: int) -> None:
+        """Take other rows: stay on the row, and keep that at its line on the screen; if it is gone, keep the index."""
+        if keys is not self.keys:
+            self.keys = keys
+            self._follow(room)
+        self.scroll_into_view(room)
+
+    def _follow(self, room: int) -> None:
+        keys = self.keys
+        if self._followed is None:
+            self.index = 0
+            if self._follows_at_once:
+                self._followed = self.key
+            return
+        index = max(0, min(self.index, len(keys) - 1))
+        if self._followed not in self._unfollowed:
+            with suppress(ValueError):
+                index = keys.index(self._followed)
+        self._followed = keys[index] if keys else None
+        moved = index - self.index
+        self.index = index
+        if moved and self.top:
+            self._scroll(self.top + moved, room)
+
+    def place(self, index: int, room: int, *, for_now: bool = False) -> None:
+        """Move to a row, as the user would; ``for_now``, ``restore`` still goes back from there."""
+        if not for_now:
+            self._held = None
+        self._unfollowed = frozenset()
+        self.index = max(0, min(index, len(self.keys) - 1))
+        self._followed = self.key
+        self.scroll_into_view(room)
+
+    def stay_at_top(self) -> None:
+        """Follow no row, unless it always does."""
+        if not self._follows_at_once:
+            self._followed = None
+
+    def stay_when_moved(self, keys: Set[str]) -> None:
+        """Keep the index, and not the row, when rows with these keys move; until the user moves it."""
+        self._unfollowed = keys
+
+    def hold(self) -> None:
+        """Remember where it is, before other rows are shown for some time."""
+        self._held = self._followed, self.index, self.top
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it was not moved since ``hold``."""
+        return self._held is not None
+
+    def restore(self, room: int) -> None:
+        """Return to the row and the line of ``hold``, unless the user has moved it since."""
+        if self._held is None:
+            return
+        (key, before, top), self._held = self._held, None
+        index = self.keys.index(key) if key in self.keys else before
+        self.place(index, room)
+        self._scroll(top + index - before, room)
+        self.scroll_into_view(room)
+        if key is None:
+            self._followed = None
+
+    def scroll_into_view(self, room: int) -> None:
+        """Scroll as far as needed to show the row under the cursor, and no empty lines if there are enough rows."""
+        if not room:
+            # The first resize scrolls it.
+            return
+        if self.index < self.top:
+            self._scroll(self.index, room)
+        elif self.index >= self.top + room:
+            self._scroll(self.index - room + 1, room)
+        elif self.top > max(0, len(self.keys) - room):
+            self._scroll(len(self.keys) - room, room)
+
+    def _scroll(self, top: int, room: int) -> None:
+        self.top = max(0, min(top, len(self.keys) - max(1, room)))
+
+
+class RowTable(Painted, Generic[R, C], can_focus=True):
+    """Rows of one kind, with a header line and a ``cursor``, which may follow its row at once.
+
+    Enter or a click calls ``on_open`` with the row under the cursor, synchronously, so that no poll or key that was
+    typed ahead comes in between. A disabled table shows no cursor.
     """
 
     BINDINGS = bindings_of("table")
@@ -146,39 +249,37 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         follows_at_once: bool = False,
     ) -> None:
         super().__init__(id=id)
-        self._on_open, self._follows_at_once = on_open, follows_at_once
+        self._on_open = on_open
+        self.cursor = Cursor(follows_at_once=follows_at_once)
         self.columns = tuple(columns)
         self.context = context
         self.rows: Sequence[R] = ()
-        self.keys: Sequence[str] = ()
         self.sorted_by: tuple[str, bool] | None = None
         self.empty_text: Sequence[Piece] = ()
-        self._cursor = 0
-        self._cursor_key: str | None = None
-        # Until the user moves the cursor, it does not follow rows with these keys.
-        self._unfollowed: Set[str] = frozenset()
-        # The key, the index and the first visible row for ``restore_cursor``; None after the user moved the cursor.
-        self._held: tuple[str | None, int, int] | None = None
-        self._top = 0
         # The widest text so far in each column that may grow, so that widths do not jump back and forth.
         self._widest: dict[str, int] = {}
         # The cells of the last paint, by what they are made of: most are the same in the next one.
         self._cells: dict[_MadeOf, Segment] = {}
 
     @property
+    def keys(self) -> Sequence[str]:
+        """The unique keys of the rows."""
+        return self.cursor.keys
+
+    @property
     def cursor_key(self) -> str | None:
         """The key of the row under the cursor."""
-        return self.keys[self._cursor] if self._cursor < len(self.keys) else None
+        return self.cursor.key
 
     @property
     def cursor_index(self) -> int:
         """The index of the row under the cursor."""
-        return self._cursor
+        return self.cursor.index
 
     @property
     def cursor_row(self) -> R | None:
         """The row under the cursor."""
-        return self.rows[self._cursor] if self._cursor < len(self.rows) else None
+        return self.rows[self.cursor.index] if self.cursor.index < len(self.rows) else None
 
     @property
     def visible_rows(self) -> int:
@@ -186,9 +287,13 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         return max(1, self.size.height - 1)
 
     @property
+    def _room(self) -> int:
+        return self.visible_rows if self.size.height else 0
+
+    @property
     def rows_in_sight(self) -> Sequence[R]:
         """The visible rows."""
-        return self.rows[self._top : self._top + self.visible_rows]
+        return self.rows[self.cursor.top : self.cursor.top + self.visible_rows]
 
     @property
     def fitting(self) -> Set[str]:
@@ -198,45 +303,18 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def show(self, rows: Sequence[R], keys: Sequence[str], context: C) -> None:
         """Show these rows in this order; ``keys`` are their unique keys."""
         self.context, self.rows = context, rows
-        if keys is not self.keys:
-            self._follow(keys)
-        self._scroll_into_view()
+        self.cursor.show(keys, self._room)
         self.repaint()
 
     def place_cursor(self, index: int, *, for_now: bool = False) -> None:
         """Move the cursor to a row, as the user would; ``for_now``, ``restore_cursor`` still goes back from there."""
-        if not for_now:
-            self._held = None
-        self._unfollowed = frozenset()
-        self._cursor = max(0, min(index, len(self.keys) - 1))
-        self._cursor_key = self.cursor_key
-        self._scroll_into_view()
+        self.cursor.place(index, self._room, for_now=for_now)
         self.repaint()
 
-    def stay_when_moved(self, keys: Set[str]) -> None:
-        """Let the cursor keep its index, not its row, when rows with these keys move; until the user moves it."""
-        self._unfollowed = keys
-
-    def hold_cursor(self) -> None:
-        """Remember the cursor, before other rows are shown for some time."""
-        self._held = self._cursor_key, self._cursor, self._top
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the cursor was not moved since ``hold_cursor``."""
-        return self._held is not None
-
     def restore_cursor(self) -> None:
-        """Return to the row and the line of ``hold_cursor``, unless the user has moved the cursor since."""
-        if self._held is None:
-            return
-        (key, before, top), self._held = self._held, None
-        index = self.keys.index(key) if key in self.keys else before
-        self.place_cursor(index)
-        self._scroll_rows(top + index - before)
-        self._scroll_into_view()
-        if key is None:
-            self._cursor_key = None
+        """Return to the row and the line at which the cursor was held, unless the user has moved it since."""
+        self.cursor.restore(self._room)
+        self.repaint()
 
     def paint(self) -> list[Strip]:
         """Paint the header and the visible rows, or why there are none."""
@@ -245,8 +323,8 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
         lines, before, self._cells = [self._head(columns)], self._cells, {}
         if not self.rows:
             return [*lines, Strip([]), *self._empty()]
-        for index, row in enumerate(self.rows_in_sight, self._top):
-            base = "cursor" if index == self._cursor and not self.disabled else ""
+        for index, row in enumerate(self.rows_in_sight, self.cursor.top):
+            base = "cursor" if index == self.cursor.index and not self.disabled else ""
             lines.append(self._row(columns, row, base, before))
         return lines
 
@@ -265,7 +343,7 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def action_cursor(self, step: int) -> None:
         """Move the cursor by rows."""
-        target = self._cursor + step
+        target = self.cursor.index + step
         if not 0 <= target < len(self.keys):
             self.post_message(self.Overrun(1 if step > 0 else -1))
             return
@@ -273,13 +351,12 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def action_page(self, step: int) -> None:
         """Move the cursor by screens."""
-        self._move_to(self._cursor + step * self.visible_rows)
+        self._move_to(self.cursor.index + step * self.visible_rows)
 
     def action_top(self) -> None:
         """Move to the first row, and stay at the top, unless the cursor always follows its row."""
         self._move_to(0)
-        if not self._follows_at_once:
-            self._cursor_key = None
+        self.cursor.stay_at_top()
 
     def action_bottom(self) -> None:
         """Move to the last row."""
@@ -303,10 +380,10 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
                 if place.x < position:
                     self.post_message(self.HeadClicked(column.id))
                     return
-        index = place.y - 1 + self._top
+        index = place.y - 1 + self.cursor.top
         if place.y == 0 or not 0 <= index < len(self.keys):
             return
-        if index == self._cursor:
+        if index == self.cursor.index:
             self.action_open()
         else:
             self._move_to(index)
@@ -314,58 +391,25 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Move three rows down."""
         event.stop()
-        self._move_to(self._cursor + 3)
+        self._move_to(self.cursor.index + 3)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Move three rows up."""
         event.stop()
-        self._move_to(self._cursor - 3)
+        self._move_to(self.cursor.index - 3)
 
     def on_resize(self) -> None:
         """Keep the cursor visible."""
-        self._scroll_into_view()
+        top = self.cursor.top
+        self.cursor.scroll_into_view(self._room)
+        if self.cursor.top != top:
+            self.repaint()
         self.post_message(self.Resized())
 
     def _move_to(self, index: int) -> None:
         if self.keys:
             self.place_cursor(index)
             self.post_message(self.Moved())
-
-    def _follow(self, keys: Sequence[str]) -> None:
-        """Keep the cursor on its row and that row at its line on the screen; if it is gone, keep the index."""
-        self.keys = keys
-        if self._cursor_key is None:
-            self._cursor = 0
-            if self._follows_at_once:
-                self._cursor_key = self.cursor_key
-            return
-        index = max(0, min(self._cursor, len(keys) - 1))
-        if self._cursor_key not in self._unfollowed:
-            with suppress(ValueError):
-                index = keys.index(self._cursor_key)
-        self._cursor_key = keys[index] if keys else None
-        moved = index - self._cursor
-        self._cursor = index
-        if moved and self._top:
-            self._scroll_rows(self._top + moved)
-
-    def _scroll_into_view(self) -> None:
-        top, rows = self._top, self.visible_rows
-        if not self.size.height:
-            # It is not shown yet; its first resize scrolls it.
-            return
-        if self._cursor < top:
-            self._scroll_rows(self._cursor)
-        elif self._cursor >= top + rows:
-            self._scroll_rows(self._cursor - rows + 1)
-        elif top > max(0, len(self.keys) - rows):
-            self._scroll_rows(len(self.keys) - rows)
-
-    def _scroll_rows(self, top: int) -> None:
-        top = max(0, min(top, len(self.keys) - self.visible_rows))
-        if top != self._top:
-            self._top = top
-            self.repaint()
 
     def _fitting(self) -> list[tuple[Column[R, C], int]]:
         """Return the columns that fit, with their widths."""

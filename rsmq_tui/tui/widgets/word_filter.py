@@ -84,7 +84,7 @@ class WordFilter(FilterInput):
         """Show and focus the input at once: characters typed next must not reach the table."""
         table = self._target()
         if not self.display and isinstance(table, RowTable):
-            table.hold_cursor()
+            table.cursor.hold()
         self.display = True
         self.screen.set_focus(self)
 
