@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.poller import Polling
     from rsmq_tui.triage.service import ChangeService
-    from rsmq_tui.tui.app import StartAlerts
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import AnalysisLocation
+    from rsmq_tui.tui.watching import StartAlerts
 
 # With the first numbers in the first frame, nothing is painted twice; this long, nobody misses the frame.
 _FIRST_WAIT_S = 0.2

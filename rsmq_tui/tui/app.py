@@ -40,21 +40,18 @@ from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import VARIABLES, AppThemes
+from rsmq_tui.tui.watching import Watching
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
 from rsmq_tui.tui.widgets.word_filter import FilterInput
 
 if TYPE_CHECKING:
-    from rsmq_tui.events.alerts.runner import AlertRunner
-    from rsmq_tui.events.recorder import EventRecorder
     from rsmq_tui.history.recorder import Recorder
     from rsmq_tui.monitor.incidents import Expected
     from rsmq_tui.tui.dialogs.demo import Controls
     from rsmq_tui.tui.history.loading import AnalysisLocation
-    from rsmq_tui.tui.history.usual import UsualValues
     from rsmq_tui.tui.replay.session import ReplaySession
-
-    StartAlerts = Callable[[Callable[[str], None], Callable[[Snapshot], set[str]]], AlertRunner | None]
+    from rsmq_tui.tui.watching import StartAlerts, StartEvents
 
 
 def end_on_signals(end: Callable[[int], None]) -> None:
@@ -71,17 +68,7 @@ def end_on_signals(end: Callable[[int], None]) -> None:
 _HUNG_UP = 129
 # How often the step of a tour is checked.
 _TOUR_S = 0.25
-# A channel that hangs must not keep the terminal.
-_ALERTS_END_S = 2.0
-# How often it is checked whether an hour has begun, or the analysis has a new run.
-_USUAL_S = 60.0
 _GUARD = OutputGuard()
-
-
-def _usual_values(location: "AnalysisLocation") -> "UsualValues":
-    from rsmq_tui.tui.history.usual import UsualValues  # noqa: PLC0415 - only with an analysis
-
-    return UsualValues(location.analysis)
 
 
 class RsmqApp(App[None]):
@@ -91,9 +78,7 @@ class RsmqApp(App[None]):
 
     - ``servers``: the servers to watch. With a replay, they are not polled.
     - ``recording``: gets each snapshot.
-    - ``events``: makes a recorder of events, in a thread, after the first snapshot is shown.
-    - ``alerts``: starts the alerts, also then. It gets two functions: one writes to the terminal, the other returns the
-      queues of a snapshot whose trouble is acknowledged.
+    - ``events``, ``alerts``: start the log of events and the alerts, after the first snapshot is shown.
     - ``analysis``: an analysis to open; without a server, only the analysis is shown.
     - ``replay``: a replay to show.
     - ``choices``: the file in which the user's choices are kept.
@@ -122,7 +107,7 @@ class RsmqApp(App[None]):
         servers: Sequence[WatchedServer],
         *,
         recording: "Recorder | None" = None,
-        events: "Callable[[], EventRecorder] | None" = None,
+        events: "StartEvents | None" = None,
         alerts: "StartAlerts | None" = None,
         analysis: "AnalysisLocation | None" = None,
         replay: "ReplaySession | None" = None,
@@ -167,11 +152,7 @@ class RsmqApp(App[None]):
         self._first_wait_s = first_wait_s
         self._has_first = asyncio.Event()
         self._fleet = Fleet(tuple(server.place for server in servers))
-        self._start_events = events
-        self._start_alerts = alerts
-        self._alerts: AlertRunner | None = None
-        # The last problems of events, alerts and what is usual.
-        self._problems: dict[str, Mapping[str, str]] = {}
+        self._watching = Watching(self, self.dashboard, events, alerts, self._refresh_words)
         self._toasts = Notifications()
         self._quitting: Worker[None] | None = None
         self._garbage = GarbageCollection(self, self.dashboard.count_queues)
@@ -287,10 +268,7 @@ class RsmqApp(App[None]):
         show_in_zone(UTC)
         await self.dashboard.changes.aclose()
         await self.dashboard.save_choices()
-        if self.dashboard.events is not None:
-            await self.dashboard.events.aclose()
-        if self._alerts is not None:
-            await asyncio.to_thread(self._alerts.close, _ALERTS_END_S)
+        await self._watching.aclose()
         # A failure to close one must not leave the others open.
         await asyncio.gather(*(server.aclose() for server in self.dashboard.all_servers), return_exceptions=True)
 
@@ -435,8 +413,7 @@ class RsmqApp(App[None]):
     def action_time(self) -> None:
         """Show times as ages, as clock times in UTC, or as clock times in the user's time zone."""
         self.dashboard.choose_next_times()
-        for screen in self._screens:
-            screen.refresh_words()
+        self._refresh_words()
         for widget in self.screen.query(Painted):
             widget.repaint()
         words = "clock times" if self.dashboard.clock_times else "ages"
@@ -445,8 +422,7 @@ class RsmqApp(App[None]):
     def action_window(self, step: int) -> None:
         """Show the next window of time in the charts, or the one before."""
         self.dashboard.choose_window(step)
-        for screen in self._screens:
-            screen.refresh_words()
+        self._refresh_words()
         self.notify(f"charts show the last {window_words(self.dashboard.window_ms)}", timeout=2, markup=False)
 
     def action_pane(self) -> None:
@@ -472,6 +448,10 @@ class RsmqApp(App[None]):
     def _screens(self) -> Iterator[DashboardScreen]:
         screens = (screen for screen in self.screen_stack if isinstance(screen, DashboardScreen))
         return (screen for screen in screens if screen.is_following)
+
+    def _refresh_words(self) -> None:
+        for screen in self._screens:
+            screen.refresh_words()
 
     def _show(self, snapshot: Snapshot | None) -> None:
         # Before the first frame there are none: they take it when they are mounted.
@@ -541,8 +521,7 @@ class RsmqApp(App[None]):
                 # Its imports in another thread would delay the first paint.
                 self.call_after_refresh(self._start_watching)
                 self._start_tour()
-            self._record_events(snapshot, server)
-            self._apply_alerts(snapshot, server)
+            self._watching.observe(snapshot, server)
             if not is_recovered and snapshot.connection.failure is None:
                 is_recovered = True
                 self.dashboard.changes.recover(server, snapshot.server)
@@ -560,59 +539,4 @@ class RsmqApp(App[None]):
 
     @work(group="watching")
     async def _start_watching(self) -> None:
-        """Start the events and the alerts, which take the snapshots from then on."""
-        if self._start_events is not None:
-            self.dashboard.events = await asyncio.to_thread(self._start_events)
-        if self._start_alerts is not None:
-            loop, driver = asyncio.get_running_loop(), self._driver
-
-            def write(text: str) -> None:
-                # Called from the thread of a channel; a sequence must not be written into the middle of one of the
-                # screen's.
-                if driver is not None:
-                    loop.call_soon_threadsafe(driver.write, text)
-
-            self._alerts = await asyncio.to_thread(self._start_alerts, write, self._muted)
-        if self.dashboard.analysis is not None:
-            # Its packages would delay the first numbers.
-            self.dashboard.usual = await asyncio.to_thread(_usual_values, self.dashboard.analysis)
-            self.set_interval(_USUAL_S, self._read_usual)
-            self._read_usual()
-
-    @work(group="usual")
-    async def _read_usual(self) -> None:
-        from rsmq_tui.monitor.filters.search import abandonable  # noqa: PLC0415 - not before the first paint
-
-        dashboard = self.dashboard
-        usual, snapshot = dashboard.usual, dashboard.snapshot
-        if usual is None or snapshot is None or dashboard.replay is not None:
-            return
-        # A store that does not answer must neither keep threads that others need, nor the app from ending.
-        if await abandonable(lambda _: usual.read(snapshot.at_ms)):
-            for screen in self._screens:
-                screen.refresh_words()
-        self._notify_problems("usual", {"What is usual": usual.problem} if usual.problem else {})
-
-    def _muted(self, snapshot: Snapshot) -> set[str]:
-        events = self.dashboard.events
-        return set() if events is None else events.muted(snapshot)
-
-    def _record_events(self, snapshot: Snapshot, server: WatchedServer) -> None:
-        events = self.dashboard.events
-        if events is not None:
-            events.observe(snapshot, server.source, self.dashboard.expected(server))
-            self._notify_problems("events", events.problems)
-
-    def _notify_problems(self, of: str, problems: Mapping[str, str]) -> None:
-        """Show new problems of events, alerts or what is usual, each with its subject."""
-        before = self._problems.get(of, {})
-        for name, problem in problems.items():
-            if before.get(name) != problem:
-                self.notify(printable(problem), title=printable(name), severity="warning", markup=False, timeout=10)
-        self._problems[of] = problems
-
-    def _apply_alerts(self, snapshot: Snapshot, server: WatchedServer) -> None:
-        alerts = self._alerts
-        if alerts is not None:
-            alerts.apply(snapshot, server.source.thresholds, server.name)
-            self._notify_problems("alerts", alerts.problems)
+        await self._watching.start()
