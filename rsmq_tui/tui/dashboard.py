@@ -161,7 +161,6 @@ class Dashboard:
         self._by_place: Mapping[str, WatchedServer] = {server.place: server for server in servers}
         self._behind: _Behind | None = None
         self._live: Snapshot | None = None
-        self._problems_shown = 0
 
     @property
     def keymap(self) -> Keymap:
@@ -366,7 +365,6 @@ class Dashboard:
         self._behind = _Behind(self.servers, self._by_place, self.navigation.floor)
         self._show_servers(replay)
         self.replay = replay
-        self._problems_shown = 0
         self._take(None)
         self.navigation.open("overview")
         self.navigation.floor = len(self._app.screen_stack)
@@ -423,9 +421,7 @@ class Dashboard:
             self.navigation.open_queue(name, place)
 
     def _notify_problems(self, replay: "ReplaySession") -> None:
-        news = replay.problems[self._problems_shown :]
-        if news:
-            self._problems_shown += len(news)
+        if news := replay.new_problems():
             words = "\n".join(printable(problem, 300) for problem in news[:3])
             self._app.notify(words, title="Some files could not be read", severity="warning", markup=False, timeout=10)
 

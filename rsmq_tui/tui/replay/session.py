@@ -53,6 +53,7 @@ class ReplaySession:
         self._reading: asyncio.Future[AuditedChanges] | None = None
         self._changed: Mapping[tuple[str, ...], Sequence[AuditedChange]] = {}
         self.marked: MarkedTime | None = None
+        self._problems_shown = 0
         self._source_of = source_of
         self._labels: Mapping[Place, str] = {}
         # By all labels that they ever had: open screens may still have an older one.
@@ -127,6 +128,12 @@ class ReplaySession:
     def problems(self) -> list[str]:
         """A sentence for each file that was left out."""
         return self.player.replay.timeline.history.problems
+
+    def new_problems(self) -> list[str]:
+        """Return the problems since the last call."""
+        news = self.problems[self._problems_shown :]
+        self._problems_shown += len(news)
+        return news
 
     def mark(self, snapshot: Snapshot) -> None:
         """Mark the current time with what is shown, without its trend."""
