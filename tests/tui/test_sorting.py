@@ -6,13 +6,14 @@ import pytest
 from textual.pilot import Pilot
 
 from rsmq_tui.events.known import Known
-from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.tui.overview.columns import columns_of
 from rsmq_tui.tui.overview.known import Silenced
-from rsmq_tui.tui.overview.rows import BY_TROUBLE, ByTrouble, sort_queues
+from rsmq_tui.tui.overview.rows import BY_TROUBLE, Arrangement, ByTrouble, QueueRows, sort_queues
+from rsmq_tui.tui.widgets.row_table import Order
 from tests.tui.driving import opened, press, settled
 from tests.tui.reading import app_of, lines_of, names_in, table_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource
@@ -173,3 +174,26 @@ def test_a_queue_that_is_not_among_them_is_not_replaced() -> None:
     rows = ByTrouble.of([one, other])
     for another in (one._replace(ready=1), one._replace(vt_s=7)):
         assert rows.changed([another], [one]) is None
+
+
+def test_the_rows_of_a_snapshot_keep_their_positions_until_they_may_move() -> None:
+    wanted = Arrangement("", Order("ready"), "", frozenset(), frozenset(), Silenced(), may_move=True)
+    first = queue_of("a:1", ready=3), queue_of("a:2", ready=2), queue_of("b", ready=1)
+    rows = QueueRows()
+    rows.arrange(Snapshot(START_MS, "", "", first), wanted)
+    assert ([row.name for row in rows.rows], rows.sorted_by) == (["a:1", "a:2", "b"], ("ready", True))
+    before = rows.rows
+    rows.arrange(Snapshot(START_MS + 1, "", "", first), wanted)
+    assert rows.rows is before
+    then = Snapshot(START_MS + 2, "", "", (*first[:2], first[2]._replace(ready=9), queue_of("c", ready=8)))
+    rows.arrange(then, wanted._replace(may_move=False))
+    assert [(row.name, row.ready) for row in rows.rows] == [("a:1", 3), ("a:2", 2), ("b", 9), ("c", 8)]
+    rows.arrange(then, wanted)
+    assert [row.name for row in rows.rows] == ["b", "c", "a:1", "a:2"]
+    # Favourites come first, and groups are unfolded by their keys.
+    grouped = wanted._replace(separators=":", favourites=frozenset({("", "c")}))
+    rows.arrange(then, grouped)
+    assert ([row.name for row in rows.rows], rows.members) == (["c", "b", "a:"], frozenset())
+    rows.arrange(then, grouped._replace(unfolded=frozenset({rows.keys[2]})))
+    assert [row.name for row in rows.rows] == ["c", "b", "a:", "a:1", "a:2"]
+    assert rows.members == {first[0].key, first[1].key}

@@ -111,25 +111,26 @@ class MessageList(Vertical):
         wanted: Filter | None = None,
     ) -> None:
         super().__init__()
-        self.marks = Marks()
-        self.typed = wanted or parse_filter("")
         self._queue = queue
         self._place = place
-        self.tabs = Tabs(tabs)
-        # The results for each tab, by its name.
-        self._hits: dict[str, Hits] = {}
-        self._snapshot: Snapshot | None = None
         self.table = PagedTable(self, on_open)
         self.filter_line = FilterLine()
         self._tab_line = TextLine(id="tabs")
         self._search_line = TextLine(id="search")
         self._search_line.display = False
-        self._pager = Pager(queue)
-        self._state: QueueState | None = None
-        self._following = OncePerPoll()
+        # What is shown.
+        self.tabs = Tabs(tabs)
+        self.typed = wanted or parse_filter("")
+        self.marks = Marks()
         self._order = DUE
         # The order that the user must confirm, because many messages must be read for it.
         self._order_asked: MessageOrder | None = None
+        # What was read for it: by polls, the pages, and the results of searches, by the names of their tabs.
+        self._snapshot: Snapshot | None = None
+        self._state: QueueState | None = None
+        self._pager = Pager(queue)
+        self._hits: dict[str, Hits] = {}
+        self._following = OncePerPoll()
         # The progress of the search for a position.
         self._finding = ""
 
