@@ -11,7 +11,6 @@ from rsmq_tui.charts.series import Series
 from rsmq_tui.monitor import Page, PageRequest, PeekError, QueuePoint, QueueState, Snapshot
 from rsmq_tui.monitor.text import clock, count, plural, printable
 from rsmq_tui.monitor.tracking.series import TREND_MS, FlightTimes
-from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.protocol.kinds import RSMQ, Kind, kind_named
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.queue.columns import MESSAGE_COLUMNS, MessageContext
@@ -36,11 +35,15 @@ class QueueCharts:
         self.flights = ChartPanel("Wait and work, p95 or longest", ("series-first", "series-third"), id="flights")
         self.sparks = SparkPanel(*_spark_names(kind), id="sparks")
         self._kind = kind
+        self._drawn: tuple[object, ...] = ()
 
-    def show(
-        self, trend: Trend, queue: str, kind: Kind, at_ms: int, window_ms: int, changed_ms: Sequence[int] = ()
-    ) -> None:
-        """Show a window of time before ``at_ms``, and when the queue was changed."""
+    def show(self, part: Snapshot, queue: str, kind: Kind, window_ms: int, changed_ms: Sequence[int] = ()) -> None:
+        """Show the last window of time of a queue, from the snapshot of its server, and when the queue was changed."""
+        trend, at_ms = part.trend, part.at_ms
+        drawn = part.place, part.ns, queue, at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
         points = trend.queue(queue) if window_ms <= TREND_MS else trend.day_of(queue)
         counts, rates = past_series(points, counts_arrivals=kind.counts_arrivals)
         self.depth.show_last(counts, at_ms, window_ms, changed_ms=changed_ms)
@@ -166,7 +169,7 @@ class QueuePane(Pane[Page]):
         if queue is not None and part is not None:
             dashboard = dashboard_of(self.app)
             changed_ms, window_ms = dashboard.changed_ms(part, queue.name), dashboard.window_ms
-            self._charts.show(part.trend, queue.name, kind_named(queue.kind), part.at_ms, window_ms, changed_ms)
+            self._charts.show(part, queue.name, kind_named(queue.kind), window_ms, changed_ms)
 
     def forget(self) -> None:
         """Remove the messages of another queue."""

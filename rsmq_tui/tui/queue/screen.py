@@ -47,7 +47,7 @@ from rsmq_tui.tui.queue.marks import ActingScreen, all_of
 from rsmq_tui.tui.queue.message import MessagePane
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.queue.pager import OncePerPoll
-from rsmq_tui.tui.queue.pane import CHART_STEP_MS, QueueCharts
+from rsmq_tui.tui.queue.pane import QueueCharts
 from rsmq_tui.tui.queue.positions import FORMS, Position, read_position
 from rsmq_tui.tui.replay.banner import inventory_pieces
 from rsmq_tui.tui.theme import verdict_words
@@ -160,7 +160,6 @@ class QueueScreen(ActingScreen):
             *(charts.sparks, self._facts),
             Vertical(self.messages, self._pane, id="body"),
         )
-        self._charts_at = (0, 0)
         self._counting = OncePerPoll()
         self._known_facts: list[Piece] = []
         self._waiting: list[Piece] = []
@@ -393,12 +392,8 @@ class QueueScreen(ActingScreen):
         self._charts.show_values(state)
         if self._counting.begin(snapshot.at_ms):
             self._count_due(snapshot.at_ms)
-        at_ms, window_ms = snapshot.at_ms, self.dashboard.window_ms
-        if (at_ms // CHART_STEP_MS, window_ms) == self._charts_at:
-            return
-        self._charts_at = at_ms // CHART_STEP_MS, window_ms
         changed_ms = self.dashboard.changed_ms(snapshot, self.queue)
-        self._charts.show(snapshot.trend, self.queue, self._kind, at_ms, window_ms, changed_ms)
+        self._charts.show(snapshot, self.queue, self._kind, self.dashboard.window_ms, changed_ms)
 
     @work(group="due", exclusive=True)
     async def _count_due(self, at_ms: int) -> None:
