@@ -24,9 +24,8 @@ from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import SENTENCE_MAX, plural, printable
-from rsmq_tui.triage.actions import DeleteQueue
 from rsmq_tui.triage.change import Change, State
-from rsmq_tui.triage.journal.journal import last_changes
+from rsmq_tui.triage.journal.journal import Removal, last_changes, last_removals
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000
@@ -297,8 +296,8 @@ class EventRecorder:
         """Return the events; if a change from this machine deleted a queue, its event names the change."""
         if not any(event.kind is EventKind.DELETED and event.queue is not None for event in events):
             return events
-        changes = last_changes(self._journal_path)
-        return [_deleted_by(event, changes) if event.kind is EventKind.DELETED else event for event in events]
+        removals = last_removals(self._journal_path)
+        return [_deleted_by(event, removals) if event.kind is EventKind.DELETED else event for event in events]
 
     def _server(self, server: str) -> ServerDetector:
         if server not in self._servers:
@@ -323,21 +322,15 @@ class EventRecorder:
 
 def deletions(journal: Path, snapshot: Snapshot, queues: Collection[str]) -> dict[str, str]:
     """Return by which change from this machine queues were just deleted that a poll misses, for those that were."""
-    changes = last_changes(journal)
-    of_queues = {queue: _deletion(changes, snapshot.server, snapshot.ns, queue, snapshot.at_ms) for queue in queues}
+    removals = last_removals(journal)
+    of_queues = {queue: _deletion(removals, snapshot.server, snapshot.ns, queue, snapshot.at_ms) for queue in queues}
     return {queue: _deletion_words(change) for queue, change in of_queues.items() if change is not None}
 
 
-def _deletion(changes: Sequence[Change], server: str, ns: str, queue: str, at_ms: int) -> Change | None:
+def _deletion(removals: Sequence[Removal], server: str, ns: str, queue: str, at_ms: int) -> Change | None:
     """Return the change that has deleted a queue shortly before a poll missed it; None if none of these has."""
-    by_number = {change.change: change for change in changes}
-    for change in reversed(changes):
-        # An undo removes a queue that the undone change had created; that of a part leaves it.
-        cause = change if change.undoes is None else by_number.get(change.undoes)
-        if cause is None or change.part or (change.undoes is None and change.name != DeleteQueue.name):
-            continue
-        name = cause.queue if cause.target is None else cause.target
-        is_of_it = (change.server, change.ns, name) == (server, ns, queue)
+    for change, removed in reversed(removals):
+        is_of_it = (change.server, change.ns) == (server, ns) and queue in removed and change.state is not State.UNDONE
         if is_of_it and (change.state is State.RUNNING or at_ms - change.at_ms <= _DELETED_MS):
             return change
     return None
@@ -348,9 +341,9 @@ def _deletion_words(change: Change) -> str:
     return f"deleted by change {change.change}{undoes}"
 
 
-def _deleted_by(event: Event, changes: Sequence[Change]) -> Event:
+def _deleted_by(event: Event, removals: Sequence[Removal]) -> Event:
     """Return the event of a deleted queue with the change that has just deleted it, if there is one."""
-    change = _deletion(changes, event.server, event.ns, event.queue or "", event.at_ms)
+    change = _deletion(removals, event.server, event.ns, event.queue or "", event.at_ms)
     if change is None:
         return event
     depth = event.details.get("depth")

@@ -180,6 +180,46 @@ async def test_a_queue_that_an_undo_removes_names_the_undo(
     }
 
 
+async def test_an_undo_that_restores_a_queue_is_not_named_when_another_client_deletes_it(
+    live: RsmqPoller, redis_url: str, client: Redis, tmp_path: Path
+) -> None:
+    queues = Rsmq(client)
+    queues.create_queue("orders")
+    queues.send_messages("orders", ["1", "2", "3"])
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
+    await done(service, DeleteQueue(queue="orders"))
+    await undone(service, 1)
+    await done(service, Purge(queue="orders"))
+    await undone(service, 3)
+    before = await live.poll()
+    queues.delete_queue("orders")
+    after = await live.poll()
+    journal = tmp_path / "journal.sqlite"
+    assert ([queue.name for queue in before.queues], after.queues) == (["orders"], ())
+    assert deletions(journal, after, ["orders"]) == {}
+    queues.create_queue("orders")
+    queues.delete_queue("orders")
+    await undone(service, 4)
+    # Making the purge again deletes no queue, and making the deletion again finds none that it could delete.
+    assert deletions(journal, await live.poll(), ["orders"]) == {}
+    await service.aclose()
+
+
+async def test_a_redo_that_deletes_a_queue_again_is_named(
+    live: RsmqPoller, redis_url: str, client: Redis, tmp_path: Path
+) -> None:
+    Rsmq(client).create_queue("orders")
+    service = ChangeService(RsmqBackend(redis_url, "rsmq"), tmp_path)
+    await done(service, DeleteQueue(queue="orders"))
+    await undone(service, 1)
+    await undone(service, 2)
+    snapshot = await live.poll()
+    assert not snapshot.queues
+    redo = {"orders": "deleted by change 3, which undoes change 2"}
+    assert deletions(tmp_path / "journal.sqlite", snapshot, ["orders"]) == redo
+    await service.aclose()
+
+
 def test_a_locked_file_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY_WAIT_S", 0.01)
     clock = FakeClock()

@@ -16,9 +16,9 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rsmq_tui.files import FileLock
 from rsmq_tui.local_clock import now_ms
@@ -30,6 +30,8 @@ from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally,
 from rsmq_tui.triage.journal.batches import DamageError, batch_of, name_for_row, name_from_row, new_ids, row_of
 from rsmq_tui.triage.journal.database import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
 from rsmq_tui.triage.scope import Preview
+
+_T = TypeVar("_T")
 
 # A running change updates its heartbeat with every group of batches.
 _SILENT_MS = 60_000
@@ -149,6 +151,20 @@ class Journal:
     def changes(self, limit: int = 100) -> list[Change]:
         """Return the last changes, newest first."""
         return list(self._changes("ORDER BY change DESC LIMIT ?", limit))
+
+    def removed_queues(self, since: int) -> dict[int, set[str]]:
+        """Return by change, from the change ``since`` on, the queues that it took away or is about to."""
+        removed: dict[int, set[str]] = {}
+        with self.file.explained():
+            rows = self.file.db.execute(
+                "SELECT change, queue FROM batches WHERE change >= ? AND listed_before AND NOT listed_after"
+                " AND coalesce(outcome, ?) = ?",
+                (since, Outcome.DONE, Outcome.DONE),
+            ).fetchall()
+        for change, queue in rows:
+            with suppress(DamageError):
+                removed.setdefault(change, set()).add(name_from_row(queue))
+        return removed
 
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
@@ -609,18 +625,31 @@ class Journal:
 
 
 _LAST_CHANGES = 100
+# A change, and the queues that it took away.
+Removal = tuple[Change, set[str]]
 
 
 def last_changes(path: Path) -> list[Change]:
     """Return the last changes of a journal, the oldest first; none if it does not exist or cannot be read."""
+    return _last_of(path, lambda journal: journal.changes(_LAST_CHANGES)[::-1])
+
+
+def last_removals(path: Path) -> list[Removal]:
+    """Return those of the last changes that took queues away, as ``last_changes`` does, with these queues."""
+
+    def read(journal: Journal) -> list[Removal]:
+        changes = journal.changes(_LAST_CHANGES)[::-1]
+        removed = journal.removed_queues(changes[0].change) if changes else {}
+        return [(change, removed[change.change]) for change in changes if change.change in removed]
+
+    return _last_of(path, read)
+
+
+def _last_of(path: Path, read: Callable[[Journal], list[_T]]) -> list[_T]:
     if not path.exists():
         return []
-    with suppress(JournalError):
-        journal = Journal(path)
-        try:
-            return journal.changes(_LAST_CHANGES)[::-1]
-        finally:
-            journal.close()
+    with suppress(JournalError), closing(Journal(path)) as journal:
+        return read(journal)
     return []
 
 
