@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import pytest
 from redis import Redis
 from textual.pilot import Pilot
 
@@ -101,9 +102,10 @@ async def test_when_the_memory_is_full_is_said_of_the_server_that_is_polled() ->
         await until(pilot, lambda: "memory full" not in shown(pilot), "of another server nothing is said")
 
 
-async def test_the_overview_says_that_the_memory_is_full() -> None:
+@pytest.mark.parametrize("columns", [150, 80, 50])
+async def test_the_overview_says_that_the_memory_is_full(columns: int) -> None:
     source = AskedSource()
-    async with opened(source, [queue_of("orders")], size=(150, 30)) as pilot:
+    async with opened(source, [queue_of("orders")], size=(columns, 24)) as pilot:
         words = "! memory is full, messages are refused"
         assert words not in shown(pilot)
         info = ServerInfo("abc", 1, "master", 0, 1_000_001, 1_000_000, START_MS, maxmemory_policy="noeviction")

@@ -142,7 +142,7 @@ def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
 
 # Pieces at the left of the status line with their ranks: of those that do not fit, the highest rank is dropped first.
 _Ranked = Sequence[tuple[int, Piece]]
-_READ_ONLY, _SERVER, _ADDRESS, _PROGRAM, _COUNTS, _NOTE = range(6)
+_READ_ONLY, _REFUSAL, _SERVER, _ADDRESS, _PROGRAM, _COUNTS, _NOTE = range(7)
 
 
 def _width_of(ranked: _Ranked) -> int:
@@ -231,8 +231,8 @@ class StatusLine(Painted):
         if snapshot.connection.fresh_at_s is not None:
             queues = plural(len(snapshot.queues), "queue")
             pieces.append((_COUNTS, (f"   {queues} · {plural(snapshot.totals.depth, 'message')} ", "")))
-            notes = (*snapshot.refusals, *snapshot.notes)
-            pieces += [(_NOTE, (f"  ! {printable(note, 50)} ", "alarm")) for note in notes[:1]]
+            notes = [(_REFUSAL, refusal) for refusal in snapshot.refusals] or [(_NOTE, note) for note in snapshot.notes]
+            pieces += [(rank, (f"  ! {printable(note, 50)} ", "alarm")) for rank, note in notes[:1]]
         return pieces
 
     def _right(self, snapshot: Snapshot) -> list[Piece]:
