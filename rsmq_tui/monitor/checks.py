@@ -302,7 +302,8 @@ async def in_time(checking: Coroutine[None, None, None], checked: Checked, limit
         async with asyncio.timeout(limits.timeout_s):
             await checking
     except TimeoutError:
-        words = f"not done within {limits.timeout_s:g} s: check fewer queues, scan less or allow more time"
+        hint = "check fewer queues, scan less" if checked.at_ms else "nothing was read: check whether it is overloaded"
+        words = f"not done within {limits.timeout_s:g} s: {hint} or allow more time"
         checked.add(Status.UNKNOWN, "timeout", None, words)
     checked.problems.sort(key=lambda problem: (problem.status.rank, problem.queue or ""))
     return checked
