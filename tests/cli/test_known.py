@@ -1,5 +1,6 @@
 """`rsmq-tui known`: what is known of the troubles of queues, and that it sends no alert."""
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +23,15 @@ def alerting(config: Path) -> Path:
     return config
 
 
+def test_the_answer_names_the_namespace_of_the_queue(anywhere: Command, state: Path) -> None:
+    done = anywhere("known", "add", "orders", "--ns", "jobs")
+    assert ", ns jobs: its trouble is acknowledged until it is ok" in done.err
+    assert ", ns rsmq: its trouble is not acknowledged" in anywhere("known", "remove", "orders").err
+    assert ", ns jobs: its trouble is no longer acknowledged" in anywhere("known", "remove", "rsmq:jobs/orders").err
+    done = anywhere("known", "remove", "list:mail")
+    assert re.search(r": mail on redis://[^,]*: its trouble is not acknowledged", done.err)
+
+
 def test_what_is_known_is_listed_sends_nothing_and_ends(
     anywhere: Command, alerting: Path, state: Path, client: Redis
 ) -> None:
@@ -34,7 +44,7 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     done = anywhere(*options, "known", "add", "orders", "--note", "deploying \x1b[31m", "--until", "2h")
     assert done.status == 0
     assert "orders on redis://" in done.err
-    assert ": its trouble is acknowledged until 20" in done.err
+    assert ", ns rsmq: its trouble is acknowledged until 20" in done.err
     (known,) = anywhere("known").lines
     assert (known["queue"], known["ns"], known["note"]) == ("orders", "rsmq", "deploying \x1b[31m")
     assert known["until_ms"] - known["since_ms"] == 7_200_000

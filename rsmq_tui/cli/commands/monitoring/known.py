@@ -75,7 +75,7 @@ def _add_command(options: Options) -> int:
     with _opened() as store:
         store.put(known)
     _record(known.event(at_ms))
-    say(f"{printable(queue)} on {server_name}: its trouble is acknowledged {known.until}")
+    say(f"{_words(server_name, ns, queue)}: its trouble is acknowledged {known.until}")
     return 0
 
 
@@ -95,9 +95,9 @@ def _remove_command(options: Options) -> int:
             with _opened() as store:
                 store.end(known, at_ms)
             _record(known.event(at_ms, "somebody ended it"))
-            say(f"{printable(queue)} on {server_name}: its trouble is no longer acknowledged")
+            say(f"{_words(server_name, ns, queue)}: its trouble is no longer acknowledged")
             return 0
-    raise UsageError(f"{queue} on {server_name}: its trouble is not acknowledged")
+    raise UsageError(f"{_words(server_name, ns, queue)}: its trouble is not acknowledged")
 
 
 def _queue(options: Options) -> tuple[str, str, str]:
@@ -106,6 +106,12 @@ def _queue(options: Options) -> tuple[str, str, str]:
     if not named.queue:
         raise UsageError("the name of the queue is empty")
     return named.place.server, named.place.ns, named.queue
+
+
+def _words(server_name: str, ns: str, queue: str) -> str:
+    """Name the queue with its namespace: a profile may have several, and no server is asked which of them has it."""
+    within = f", ns {printable(ns)}" if kind_of(ns).has_namespaces else ""
+    return f"{printable(queue)} on {server_name}{within}"
 
 
 @contextmanager
