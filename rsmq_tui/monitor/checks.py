@@ -25,7 +25,7 @@ from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.reasons import reason, waited
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
-from rsmq_tui.protocol.kinds import LIST, kind_named
+from rsmq_tui.protocol.kinds import LIST, kind_named, kind_of
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.server.status import STALE_REPLICA
 
@@ -528,17 +528,20 @@ async def check_lists(
 
 
 def reconcile(found: Sequence[Checked]) -> None:
-    """Remove problems that another result of the same server resolves; ``found`` are its namespaces, then its lists.
+    """Remove problems that another result of the same server resolves; ``found`` are its namespaces, then any lists.
 
-    A named queue needs to exist in only one of them, one of them may be empty if another holds queues, and a user who
-    can read the lists need not be able to read RSMQ's keys.
+    A named queue needs to exist in only one of them. If there are lists, one of them may be empty if another holds
+    queues, and a user who can read the lists need not be able to read RSMQ's keys.
     """
     read = [checked for checked in found if checked.failure is None]
     nowhere = [{problem.queue for problem in checked.problems if problem.kind == "missing"} for checked in read]
     missing = set.intersection(*nowhere) if nowhere else set()
-    if any(checked.queues for checked in found):
-        missing.discard(None)
     *others, lists = found
+    if kind_of(lists.ns).has_namespaces:
+        others = []
+        missing.add(None)
+    elif any(checked.queues for checked in found):
+        missing.discard(None)
     for checked in found:
         checked.problems = [p for p in checked.problems if p.kind != "missing" or p.queue in missing]
     for checked in others:

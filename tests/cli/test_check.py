@@ -201,6 +201,28 @@ def test_namespaces(command: Command, client: Redis) -> None:
     assert "no queues in namespace rsmq" in empty.text
 
 
+def test_a_named_queue_is_in_one_of_the_namespaces(
+    anywhere: Command, client: Redis, redis_url: str, tmp_path: Path
+) -> None:
+    Rsmq(client).create_queue("orders")
+    Rsmq(client, ns="jobs").create_queue("import")
+    config = tmp_path / "config.toml"
+    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nnamespaces = ["rsmq", "jobs"]\n')
+    checked = "--profile", "here", "--config", str(config), "check"
+
+    for queue in ("orders", "import", "imp*"):
+        assert "nothing wrong in 1 queue " in anywhere(*checked, "--queue", queue).text
+    done = anywhere(*checked, "--queue", "orders", "--queue", "nosuch")
+    assert done.status == 3
+    assert done.text.splitlines()[1:] == [
+        "UNKNOWN: here/rsmq nosuch: no such queue in namespace rsmq",
+        "UNKNOWN: here/jobs nosuch: no such queue in namespace jobs",
+    ]
+    # Without --queue, each of them has to hold queues.
+    Rsmq(client, ns="jobs").delete_queue("import")
+    assert "UNKNOWN: here/jobs " in anywhere(*checked).text
+
+
 def test_ctrl_c_ends_it(list_server: ListServer, state: Path) -> None:
     assert check_ctrl_c(list_server, "check", env={"HOME": str(state)}) == ""
 

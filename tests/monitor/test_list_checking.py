@@ -199,20 +199,20 @@ async def test_a_server_that_is_not_there_is_unknown(checked: Check) -> None:
 
 
 def test_what_one_place_lacks_another_may_have() -> None:
-    def place(*missing: str | None, failure: str | None = None) -> Checked:
-        checked = Checked("redis://x", "rsmq", failure=failure)
+    def place(*missing: str | None, failure: str | None = None, ns: str = "rsmq") -> Checked:
+        checked = Checked("redis://x", ns, failure=failure)
         for queue in missing:
             checked.add(Status.UNKNOWN, "missing", queue, "it is not there")
         if failure:
             checked.add(Status.UNKNOWN, "unreachable", None, failure)
         return checked
 
-    queues, lists = place("a", "b"), place("b", "c")
+    queues, lists = place("a", "b"), place("b", "c", ns=LISTS_NS)
     reconcile([queues, lists])
     assert [words(checked) for checked in (queues, lists)] == [[("unknown", "missing", "b")]] * 2
 
     for failure, left in (("noperm", 0), ("refused", 1)):
-        queues, lists = place(failure=failure), place("b")
+        queues, lists = place(failure=failure), place("b", ns=LISTS_NS)
         reconcile([queues, lists])
         assert (len(queues.problems), len(queues.notes), words(lists)) == (
             left,

@@ -56,7 +56,7 @@ _ALWAYS = (
     ),
     (
         "unknown",
-        "a server that cannot be read, a queue that does not exist, a namespace without queues; with --lists it is "
+        "a server that cannot be read, a queue that is in no namespace, a namespace without queues; with --lists it is "
         "enough if the namespace or the lists contain the queue, or any queue",
     ),
 )
@@ -171,9 +171,7 @@ async def _check(options: Options) -> int:
     found = await ask_all(places, lambda place: place.check(limits, scanned), line, patience_s)
     left = iter(found)
     for of_profile in of_profiles:
-        checks = [next(left) for _ in of_profile]
-        if not of_profile[-1].kind.has_namespaces:
-            reconcile(checks)
+        reconcile([next(left) for _ in of_profile])
     if not limits.queues:
         for place, checked in zip(places, found, strict=True):
             checked.leave_out(place.profile.expected)
