@@ -60,6 +60,13 @@ def test_messages_of_all_queues_are_listed_with_their_queue(command: Command, cl
     assert command("messages", "list", "orders-eu").lines[0].keys().isdisjoint({"queue"})
 
 
+@pytest.mark.parametrize("pattern", ["r*", "l*", "*:[om]*", "?s*"])
+def test_a_pattern_without_a_prefix_is_compared_with_names_alone(command: Command, pattern: str) -> None:
+    done = command("messages", "delete", pattern, "--all", "--yes", *LISTS)
+    assert (done.status, done.out) == (2, b"")
+    assert done.err.endswith(f" matches {pattern}\n")
+
+
 def test_they_are_counted_grouped_and_got(command: Command, client: Redis, queues: Rsmq) -> None:
     client.delete("rsmq:wrong")
     counted = command("messages", "list", "*", *LISTS, "--filter", "json.customer=0", "--count")

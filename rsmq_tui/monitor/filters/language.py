@@ -208,8 +208,12 @@ def is_pattern(text: str) -> bool:
 
 
 def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
-    """Return whether a pattern matches a queue's name, or its name with the prefix of its kind: ``list:*``."""
-    return fnmatchcase(queue, pattern) or fnmatchcase(f"{kind.prefix}{queue}", pattern)
+    """Return whether a pattern matches a queue's name, without the prefix of its kind if the pattern has that.
+
+    ``l*`` does not match ``list:`` and with it every list.
+    """
+    own = pattern.removeprefix(kind.prefix)
+    return fnmatchcase(queue, pattern) or (own != pattern and fnmatchcase(queue, own))
 
 
 # Words of other languages, which would silently be looked for in bodies.
