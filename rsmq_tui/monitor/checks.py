@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +18,23 @@ from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
 from rsmq_tui.monitor.model import QueueState, Snapshot, Verdict
 from rsmq_tui.monitor.poller import RsmqPoller
-from rsmq_tui.monitor.text import SENTENCE_MAX, and_more, count, duration, plural, printable, printable_name, size
+from rsmq_tui.monitor.text import (
+    SENTENCE_MAX,
+    and_more,
+    count,
+    duration,
+    is_named,
+    plural,
+    printable,
+    printable_name,
+    size,
+)
 from rsmq_tui.monitor.tracking.list_tracker import list_trackers
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.reasons import reason, waited
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
-from rsmq_tui.protocol.kinds import LIST, kind_named, kind_of
+from rsmq_tui.protocol.kinds import LIST, kind_named, kind_of, read_reference
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.server.status import STALE_REPLICA
 
@@ -458,14 +467,16 @@ class _Check(_Idle):
 def choose(
     checked: Checked, queues: Sequence[QueueState], limits: Limits, where: str, empty: Sequence[str] = ()
 ) -> None:
-    """Select the queues; a named queue that matches a pattern of ``empty`` need not exist."""
+    """Select the queues, by name or reference; a named queue that matches a pattern of ``empty`` need not exist."""
     chosen: set[str] = set()
     names = {queue.name for queue in queues}
     for wanted in limits.queues:
-        found = {wanted} & names or (
-            {name for name in names if fnmatchcase(name, wanted)} if _is_glob(wanted) else set()
-        )
-        if not found and (_is_glob(wanted) or not any(fnmatchcase(wanted, pattern) for pattern in empty)):
+        named = read_reference(wanted, checked.ns)
+        texts = {wanted}
+        if named is not None and (named.kind, named.ns) == (kind_of(checked.ns), checked.ns):
+            texts.add(named.queue)
+        found = texts & names or {name for name in names if _is_glob(wanted) and is_named(name, texts)}
+        if not found and (_is_glob(wanted) or not any(is_named(text, empty) for text in texts)):
             what = "no queue matches this pattern" if _is_glob(wanted) else "no such queue"
             checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
         chosen |= found

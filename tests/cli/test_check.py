@@ -313,6 +313,27 @@ def test_lists_are_checked_beside_the_queues_of_rsmq(command: Command, orders: R
     assert "WARNING: (lists) queue:mail: 1 lease expired, more than 0" in done.text.splitlines()
 
 
+@pytest.mark.parametrize(
+    ("queue", "named"),
+    [
+        *(("list:queue:mail", "queue:mail"), ("list:queue:*", "queue:mail"), ("queue:mail", "queue:mail")),
+        *(("rsmq:orders", "orders"), ("rsmq:rsmq/orders", "orders"), ("rsmq:ord*", "orders")),
+    ],
+)
+def test_a_queue_is_named_as_other_commands_accept_it(command: Command, client: Redis, queue: str, named: str) -> None:
+    Rsmq(client).create_queue("orders")
+    client.lpush("queue:mail", "a")
+    done = command("check", "--lists", "queue:*", "--queue", queue, "--json")
+    assert done.status == 0
+    assert [found["name"] for place in done.lines[0]["servers"] for found in place["queues"]] == [named]
+
+
+def test_a_queue_of_another_namespace_is_not_in_this_one(command: Command, client: Redis) -> None:
+    Rsmq(client).create_queue("orders")
+    assert command("check", "--queue", "rsmq:jobs/orders").status == 3
+    assert command("check", "--queue", "list:orders").status == 3
+
+
 def test_a_server_with_lists_only_is_ok(command: Command, client: Redis) -> None:
     client.lpush("queue:mail", "a")
     done = command("check", "--lists", "queue:mail", "--json")
