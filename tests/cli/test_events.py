@@ -112,6 +112,7 @@ def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) ->
     assert chosen("--queue", "orders*") == ["orders", "orders-dlq"]
     assert chosen("--queue", "mail", "--queue", "orders") == ["orders", "mail"]
     assert chosen("--queue", "list:*") == ["list:queue:mail"]
+    assert chosen("--queue", "rsmq:mail", "--queue", "l*") == ["mail"]
     assert chosen("--filter", "error !growing") == ["orders", "list:queue:mail"]
     assert chosen("--filter", "creat") == ["orders-dlq"]
     assert chosen("--filter", "ARRIVALS") == ["mail"]

@@ -22,9 +22,10 @@ from rsmq_tui.events.alerts.message import LISTED, Affected, AlertMessage, Alert
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of, lost_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
+from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.model import Differences, was_created_again
-from rsmq_tui.monitor.text import count, duration, is_named
+from rsmq_tui.monitor.text import count, duration
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import (
     DEPTH,
@@ -719,8 +720,7 @@ class AlertRules:
             key = queue.kind, queue.name
             is_wanted = wanted.get(key)
             if is_wanted is None:
-                names = queue.name, f"{kind_named(queue.kind).prefix}{queue.name}"
-                is_wanted = wanted[key] = any(is_named(name, rule.queues) for name in names)
+                is_wanted = wanted[key] = is_among(queue.name, kind_named(queue.kind), rule.queues)
             if is_wanted:
                 found.append(queue)
         return found

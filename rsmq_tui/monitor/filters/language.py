@@ -12,7 +12,7 @@ linear time, and the bodies that contain it are matched here.
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import log2
@@ -214,6 +214,12 @@ def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
     """
     own = pattern.removeprefix(kind.prefix)
     return fnmatchcase(queue, pattern) or (own != pattern and fnmatchcase(queue, own))
+
+
+def is_among(queue: str, kind: Kind, patterns: Iterable[str]) -> bool:
+    """Return whether a queue is one of some names, with or without the prefix of its kind, or matches one of them."""
+    names = queue, f"{kind.prefix}{queue}"
+    return any(pattern in names or names_queue(pattern, kind, queue) for pattern in patterns)
 
 
 # Words of other languages, which would silently be looked for in bodies.

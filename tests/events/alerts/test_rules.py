@@ -211,6 +211,16 @@ def test_a_rule_names_queues_and_profiles() -> None:
     assert watched.sent[-1].rule == "broken"
 
 
+def test_a_rule_does_not_match_the_prefix_of_a_kind_and_with_it_all_queues() -> None:
+    watched = Watched(rule(queues=("r*",)), rule("trouble", queues=("l*", "list:mail[1]")))
+    queues = [stalled("orders"), stalled("reports"), stalled("jobs", kind="list"), stalled("mail[1]", kind="list")]
+    watched.poll(*queues, s=30)
+
+    assert [(message.rule, [each.queue for each in message.queues]) for message in watched.sent] == [
+        ("stalled", ["reports"]), ("trouble", ["mail[1]"]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("when", "below", "above", "words"),
     [

@@ -18,7 +18,9 @@ from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.text import cells, date_clock, is_named, printable, printable_name
+from rsmq_tui.monitor.filters.language import is_among
+from rsmq_tui.monitor.text import cells, date_clock, printable, printable_name
+from rsmq_tui.protocol.kinds import kind_of
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5
@@ -106,8 +108,7 @@ def _servers(options: Options) -> Set[str]:
 def _is_wanted(options: Options, servers: Set[str], event: Event) -> bool:
     if servers and event.server not in servers:
         return False
-    named = (event.queue or "", str(event.as_json()["queue"] or ""))
-    if options.queue and not any(is_named(name, options.queue) for name in named):
+    if options.queue and not is_among(event.queue or "", kind_of(event.ns), options.queue):
         return False
     return not options.filter or event.matches(options.filter)
 
