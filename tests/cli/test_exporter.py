@@ -122,6 +122,22 @@ def test_only_the_queues_that_are_named(redis_url: str, client: Redis) -> None:
     assert answer.value("rsmq_queues") == 5
 
 
+def test_queues_are_named_as_other_commands_accept_them(redis_url: str, client: Redis) -> None:
+    for queue in (b"orders", b"reports"):
+        plant_queue(client, queue)
+    client.lpush("queue:mail", "a")
+    client.lpush("queue:push", "a")
+    chosen = ("--lists", "queue:*", "--queue", "list:queue:mail", "--queue", "rsmq:o*", "--queue", "l*")
+    with serving("-r", redis_url, "exporter", *chosen) as (process, url, _):
+        line = line_of(process.stderr)
+        answer = ask(url)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS_MAX)
+
+    assert answer.verdicts().keys() == {"orders", "queue:mail"}
+    assert line == "rsmq-tui: there is no queue l* yet; once there is, it is exported\n"
+
+
 def test_it_says_which_queues_are_not_there(redis_url: str, client: Redis) -> None:
     Rsmq(client).create_queue("orders")
     named = ("--queue", "orders", "--queue", "order", "--queue", "mail-*")

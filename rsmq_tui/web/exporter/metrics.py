@@ -25,8 +25,9 @@ from prometheus_client.registry import Collector
 
 from rsmq_tui import __version__
 from rsmq_tui.monitor import QueueState, Verdict
+from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.incidents import Expected
-from rsmq_tui.monitor.text import is_named, printable
+from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.keys import name_bytes
 from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
 from rsmq_tui.web.exporter.poller import NOT_YET, Reading, Target
@@ -257,7 +258,7 @@ def _labelled(reading: Reading, queues: Sequence[str]) -> Iterator[tuple[QueueSt
     of_target = dict(zip(TARGET_LABELS, _labels(reading.target), strict=True))
     poll = _Poll(snapshot.at_ms, reading.target.expected)
     for queue in snapshot.queues:
-        if not queues or is_named(queue.name, queues):
+        if not queues or is_among(queue.name, kind_named(queue.kind), queues):
             # The series of RSMQ queues have no ``kind``, as in earlier versions.
             kind = {} if queue.kind == RSMQ.name else {"kind": queue.kind}
             labels = of_target | {"queue": label_value(queue.name)} | kind

@@ -14,8 +14,10 @@ from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.monitor.text import is_named, printable_name
+from rsmq_tui.monitor.filters.language import is_among
+from rsmq_tui.monitor.text import printable_name
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.web.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
 
@@ -118,8 +120,8 @@ async def _serve(options: Options) -> int:
 async def _print_missing(pollers: TargetPollers, wanted: Sequence[str]) -> None:
     """Print which of the queues of --queue are not there, as the first polls find, if all of these succeed."""
     readings = [reading.current for reading in await pollers.scrape()] if wanted else []
-    there = [queue.name for snapshot in readings if snapshot for queue in snapshot.queues]
-    missing = [each for each in wanted if not any(is_named(name, [each]) for name in there)]
+    there = [(queue.name, kind_named(queue.kind)) for snapshot in readings if snapshot for queue in snapshot.queues]
+    missing = [each for each in wanted if not any(is_among(*queue, [each]) for queue in there)]
     if missing and all(readings):
         say(f"there is no queue {' or '.join(map(printable_name, missing))} yet; once there is, it is exported")
 
