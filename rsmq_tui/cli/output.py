@@ -256,7 +256,7 @@ def queue_as_json(queue: "QueueState", at_ms: int, profile: "Profile") -> dict[s
         **limit_as_json("limit", queue.limit, at_ms),
         "verdict": queue.verdict.value,
         "reason": reason(queue, at_ms, profile.thresholds),
-        "expected": profile.expected.holds(queue.name),
+        "expected": profile.expected.holds(queue.name, queue.kind),
         "problems": [*((queue.broken,) if queue.broken else ()), *queue.problems],
         **more,
         **({} if kind.counts_arrivals else {"net_s": queue.net_s}),

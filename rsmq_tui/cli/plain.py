@@ -38,6 +38,7 @@ from rsmq_tui.monitor.text import (
 )
 from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.profiles import Profile
+from rsmq_tui.protocol.kinds import kind_of
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.poller import Polling
@@ -307,15 +308,15 @@ class PlainOverview:
         if waiting_ms is not None:
             parts.append(f"waiting {duration(waiting_ms)}")
         named = f"{printable_name(queue.name)}{f' on {self._name}' if self._name else ''}"
-        silenced = self._silence_words(queue.name, is_trouble=queue.verdict.is_trouble)
+        silenced = self._silence_words(queue.name, queue.kind, is_trouble=queue.verdict.is_trouble)
         why = reason(queue, snapshot.at_ms, self._thresholds), returned(queue, snapshot.trend)
         return f"{queue.verdict} {named}: {'; '.join([', '.join(parts), *filter(None, why)])}{silenced}"
 
-    def _silence_words(self, queue: str | None, *, is_trouble: bool) -> str:
+    def _silence_words(self, queue: str, kind: str, *, is_trouble: bool) -> str:
         """Return why no alerts are sent for a queue."""
-        known = self._known.get(queue or "")
+        known = self._known.get(queue)
         words = "" if known is None else f"; acknowledged {known.until}{': ' if known.note else ''}{known.note}"
-        return words + ("; expected" if is_trouble and queue is not None and self._expected.holds(queue) else "")
+        return words + ("; expected" if is_trouble and self._expected.holds(queue, kind) else "")
 
     def _event(self, event: Event, at_ms: int) -> str:
         # Any of its places may find what happened to the server.
@@ -323,5 +324,7 @@ class PlainOverview:
         about = of_many or event.server if event.queue is None else printable_name(event.queue)
         place = f" on {self._name}" if self._name and event.queue is not None else ""
         is_trouble = event.kind is EventKind.VERDICT and event.severity is not Severity.INFO
-        silenced = self._silence_words(event.queue, is_trouble=True) if is_trouble else ""
+        silenced = ""
+        if event.queue is not None and is_trouble:
+            silenced = self._silence_words(event.queue, kind_of(event.ns).name, is_trouble=True)
         return f"{short_clock(event.at_ms, at_ms)} {about}{place}: {event.text}{silenced}"

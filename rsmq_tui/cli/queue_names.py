@@ -11,10 +11,10 @@ from rsmq_tui.cli.errors import UsageError
 from rsmq_tui.cli.output import ProgressLine
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.places import KindPlace, place_of, places_of, waiting
-from rsmq_tui.monitor.filters.language import is_pattern, names_queue
+from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, read_reference
+from rsmq_tui.protocol.kinds import LIST, RSMQ, Kind, Reference, names_queue, read_reference
 from rsmq_tui.triage.errors import EXPECTED, explain
 
 

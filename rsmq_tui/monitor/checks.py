@@ -274,8 +274,8 @@ class Checked:
 
     def leave_out(self, expected: Expected) -> None:
         """Drop the problems of queues whose trouble is expected; a note says which queues that are."""
-        queues = (problem.queue for problem in self.problems)
-        names = dict.fromkeys(name for name in queues if name is not None and expected.holds(name))
+        queues, kind = (problem.queue for problem in self.problems), kind_of(self.ns).name
+        names = dict.fromkeys(name for name in queues if name is not None and expected.holds(name, kind))
         if names:
             self.problems = [problem for problem in self.problems if problem.queue not in names]
             shown = [printable_name(name, _NAME_MAX) for name in list(names)[:_NAMED_MAX]]

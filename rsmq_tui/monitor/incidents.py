@@ -6,7 +6,7 @@ Events and alerts use the same thresholds for the end of a trouble, and for what
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from rsmq_tui.monitor.text import is_named
+from rsmq_tui.protocol.kinds import is_among, kind_named
 
 if TYPE_CHECKING:
     from rsmq_tui.monitor.model import QueueState
@@ -93,7 +93,8 @@ def _is_flapping(changes: Sequence[int], end: int) -> bool:
 class Expected(NamedTuple):
     """Expected troubles, which are no incidents: those of some ``queues``, and those in some spans of time.
 
-    ``queues`` are names and patterns; ``spans`` are pairs of a beginning and an end in ms.
+    ``queues`` are names and patterns, with or without the prefix of a kind; ``spans`` are pairs of a beginning and an
+    end in ms.
     """
 
     queues: tuple[str, ...] = ()
@@ -108,13 +109,13 @@ class Expected(NamedTuple):
         """Return the object whose ``as_lists`` gave these lists."""
         return cls(tuple(queues), tuple((from_ms, to_ms) for from_ms, to_ms in spans))
 
-    def holds(self, queue: str) -> bool:
-        """Return whether every trouble of a queue is expected."""
-        return is_named(queue, self.queues)
+    def holds(self, queue: str, kind: str) -> bool:
+        """Return whether every trouble of a queue is expected; ``kind`` is the name of its kind."""
+        return is_among(queue, kind_named(kind), self.queues)
 
     def ignores(self, queue: "QueueState") -> bool:
         """Return whether a queue is in trouble, and every trouble of it is expected."""
-        return queue.verdict.is_trouble and self.holds(queue.name)
+        return queue.verdict.is_trouble and self.holds(queue.name, queue.kind)
 
     def span_at(self, at_ms: float) -> tuple[int, int] | None:
         """Return the span in which a time is, of several the one that ends last; None for none."""

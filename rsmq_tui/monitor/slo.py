@@ -6,7 +6,8 @@ the least share that is accepted, and the rest of the time is the error budget.
 
 from dataclasses import dataclass
 
-from rsmq_tui.monitor.text import duration, is_named
+from rsmq_tui.monitor.text import duration
+from rsmq_tui.protocol.kinds import Kind, is_among
 
 ANSWERING, AGE, STALLED = "answering", "age p99", "stalled"
 
@@ -38,6 +39,6 @@ class Objective:
         """The share of the time that may be bad."""
         return (100 - self.percent) / 100
 
-    def covers(self, queue: str) -> bool:
+    def covers(self, queue: str, kind: Kind) -> bool:
         """Return whether it applies to a queue of this name."""
-        return not self.queues or is_named(queue, self.queues)
+        return not self.queues or is_among(queue, kind, self.queues)

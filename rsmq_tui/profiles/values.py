@@ -20,6 +20,7 @@ from rsmq_tui.files import expanded
 from rsmq_tui.monitor.filters.json_paths import age_path
 from rsmq_tui.monitor.text import printable, read_span
 from rsmq_tui.protocol import Node
+from rsmq_tui.protocol.kinds import read_reference
 from rsmq_tui.protocol.lists.naming import ListNames
 
 COLOURS = {
@@ -165,9 +166,14 @@ def lists(value: Any) -> tuple[str, ...]:
 
 
 def patterns(value: Any) -> tuple[str, ...]:
-    """Read names and patterns of queues."""
+    """Read names and patterns of queues, with or without the prefix of a kind, in whichever namespace they are."""
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise ValueError('must be a list of names and patterns of queues such as ["*-dead", "dlq"]')
+    for number, each in enumerate(value):
+        reference = read_reference(each, "")
+        if reference is not None and reference.kind.has_namespaces and reference.ns:
+            name = printable(f"{reference.kind.prefix}{reference.queue}")
+            raise ElementError(f"cannot name a namespace: write {name}, for the queue in every namespace", number)
     return tuple(dict.fromkeys(value))
 
 

@@ -3,8 +3,9 @@
 ``KINDS`` has one entry for each kind. ``Kind.part`` imports an object when it is first needed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
@@ -178,3 +179,18 @@ def read_reference(text: str, ns: str) -> Reference | None:
             own, slash, queue = named.rpartition("/")
             return Reference(kind, own if slash else ns, queue)
     return None
+
+
+def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
+    """Return whether a pattern matches a queue's name, without the prefix of its kind if the pattern has that.
+
+    ``l*`` does not match ``list:`` and with it every list.
+    """
+    own = pattern.removeprefix(kind.prefix)
+    return fnmatchcase(queue, pattern) or (own != pattern and fnmatchcase(queue, own))
+
+
+def is_among(queue: str, kind: Kind, patterns: Iterable[str]) -> bool:
+    """Return whether a queue is one of some names, with or without the prefix of its kind, or matches one of them."""
+    names = queue, f"{kind.prefix}{queue}"
+    return any(pattern in names or names_queue(pattern, kind, queue) for pattern in patterns)

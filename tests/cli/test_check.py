@@ -264,11 +264,12 @@ def test_several_servers_are_checked_at_once_and_the_worst_counts(
     ]
 
 
+@pytest.mark.parametrize("ignored", ["*-dlq", "rsmq:orders-dlq"])
 def test_expected_trouble_is_no_problem_unless_it_is_asked_for(
-    anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path
+    anywhere: Command, orders: Rsmq, redis_url: str, tmp_path: Path, ignored: str
 ) -> None:
     config = tmp_path / "config.toml"
-    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nignore = ["*-dlq"]\n')
+    config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nignore = ["{ignored}"]\n')
     checked = "--profile", "here", "--config", str(config), "check", "--max-depth", "1:7"
 
     done = anywhere(*checked)

@@ -144,7 +144,7 @@ def test_trouble_that_begins_while_it_is_acknowledged_is_told_so() -> None:
 
 def test_expected_trouble_is_told_so_and_comes_last() -> None:
     overview = PlainOverview(
-        "", "namespace rsmq", Thresholds(), ServerDetector(SERVER), expected=Expected(("*-dead", "calm"))
+        "", "namespace rsmq", Thresholds(), ServerDetector(SERVER), expected=Expected(("rsmq:*-dead", "calm"))
     )
     aged = state("orders", Verdict.AGED, since_ms=NOON_MS - 30_000, depth=1, ready=1)
     first = overview.observe(polled(state("calm"), stalled("mail-dead"), aged, state("b-dead")))

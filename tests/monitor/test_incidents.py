@@ -85,9 +85,9 @@ def test_an_incident_does_not_depend_on_what_was_long_before() -> None:
 def test_expected_times_are_no_trouble() -> None:
     night = Expected(("*-dead", "dlq"), ((100, 200), (200, 300)))
 
-    assert night.holds("mail-dead")
-    assert night.holds("dlq")
-    assert not night.holds("dlq-2")
+    assert night.holds("mail-dead", "rsmq")
+    assert night.holds("dlq", "list")
+    assert not night.holds("dlq-2", "rsmq")
     assert night.rest(0, 50) == (0, 50)
     assert night.rest(120, 250) is None
     assert night.rest(120, 400) == (300, 400)
@@ -96,6 +96,15 @@ def test_expected_times_are_no_trouble() -> None:
 
 
 def test_a_name_that_looks_like_a_pattern_is_that_of_its_queue() -> None:
-    assert Expected(("jobs[1]",)).holds("jobs[1]")
-    assert Expected(("jobs[1]",)).holds("jobs1")
-    assert not Expected(("jobs[1]",)).holds("jobs")
+    assert Expected(("jobs[1]",)).holds("jobs[1]", "rsmq")
+    assert Expected(("jobs[1]",)).holds("jobs1", "rsmq")
+    assert not Expected(("jobs[1]",)).holds("jobs", "rsmq")
+
+
+def test_a_name_with_the_prefix_of_its_kind_is_that_of_its_queue() -> None:
+    expected = Expected(("list:queue:mail", "rsmq:orders-*"))
+
+    assert expected.holds("queue:mail", "list")
+    assert not expected.holds("queue:mail", "rsmq")
+    assert expected.holds("orders-dead", "rsmq")
+    assert not expected.holds("orders-dead", "list")

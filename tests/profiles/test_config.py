@@ -464,6 +464,10 @@ def test_expected_troubles(tmp_path: Path) -> None:
     [
         ('ignore = "dlq"', '2: ignore must be a list of names and patterns of queues such as ["*-dead", "dlq"]'),
         ("ignore = [7]", "2: ignore must be a list of names"),
+        (
+            'ignore = [\n"rsmq:orders",\n"rsmq:rsmq/orders"]',
+            "4: ignore cannot name a namespace: write rsmq:orders, for the queue in every namespace",
+        ),
         ("maintenance = 7", "2: maintenance must be a list of times such as [{ from = 2031-05-17T02:00:00"),
         ("maintenance = [\n{ from = 2031-05-17T02:00:00 }]", "3: maintenance must be a list of times such as { from"),
         (

@@ -1,10 +1,12 @@
 """Service level objectives in the configuration file, and what is told of mistakes in them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rsmq_tui.monitor.slo import AGE, ANSWERING, STALLED, Objective
+from rsmq_tui.protocol.kinds import LIST, RSMQ
 from tests.profiles.test_config import read, refusal
 
 PROFILE = '[profiles.production]\nhost = "redis.example"\n'
@@ -25,8 +27,9 @@ def test_a_profile_has_its_own_objectives_or_those_of_the_defaults(tmp_path: Pat
     age, stalled = config.profiles["production"].slo
     assert age == Objective(AGE, 99.0, 300_000, ("orders", "mail-*"), 7 * 86_400_000)
     assert stalled == Objective(STALLED, 99.5, 120_000)
-    assert [age.covers(name) for name in ("orders", "mail-eu", "orders2")] == [True, True, False]
-    assert stalled.covers("any")
+    assert [age.covers(name, RSMQ) for name in ("orders", "mail-eu", "orders2")] == [True, True, False]
+    assert stalled.covers("any", RSMQ)
+    assert replace(age, queues=("list:queue:mail",)).covers("queue:mail", LIST)
     assert [one.target for one in (*usual, age, stalled)] == ["answering", "age p99 < 5m", "stalled < 2m"]
     assert age.budget == pytest.approx(0.01)
 

@@ -108,7 +108,7 @@ async def test_what_cannot_be_read_is_told_in_the_form(source: ScriptedSource, t
 
 async def test_expected_trouble_comes_after_the_rest_and_says_so(source: ScriptedSource) -> None:
     bad = (stalled("orders-dead", 9), stalled("mail", 3), queue_of("fine-dead"), queue_of("fine"))
-    app = RsmqApp([WatchedServer(source)], clock=source.clock, expected={"": Expected(("*-dead",))})
+    app = RsmqApp([WatchedServer(source)], clock=source.clock, expected={"": Expected(("rsmq:*-dead",))})
     async with app.run_test(size=(132, 36)) as pilot:
         await polled(pilot, source, 70, *bad)
         assert order(pilot) == ["mail", "orders-dead", "fine", "fine-dead"]

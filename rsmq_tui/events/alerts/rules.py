@@ -22,7 +22,6 @@ from rsmq_tui.events.alerts.message import LISTED, Affected, AlertMessage, Alert
 from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of, lost_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
-from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.incidents import HOLD_MS
 from rsmq_tui.monitor.model import Differences, was_created_again
 from rsmq_tui.monitor.text import count, duration
@@ -41,7 +40,7 @@ from rsmq_tui.profiles.alerts import (
     Condition,
     Rule,
 )
-from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.protocol.kinds import is_among, kind_named
 from rsmq_tui.protocol.server.status import ServerChange, ServerInfo, server_change
 
 # A message waits this long for more queues of its rule and place, and then this long until the next one.

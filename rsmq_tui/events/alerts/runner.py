@@ -194,7 +194,7 @@ class AlertRunner:
         self._without_channel: Counter[str] = Counter()
         self._deliveries: dict[str, _Delivery] = {}
         self._expected = alerts.expected
-        # By profile: whether the trouble of the queue with a name is expected.
+        # By profile: whether the trouble of the queue with a name and a kind is expected.
         self._is_ignored = {
             profile: lru_cache(_NAMES_MAX)(expected.holds)
             for profile, expected in alerts.expected.items()
@@ -280,7 +280,7 @@ class AlertRunner:
             return
         muted = self._muted(snapshot)
         if is_ignored is not None:
-            muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name))}
+            muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name, queue.kind))}
         found = self._rules.apply(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
         for message, news in found:
             if self._on_message is not None:

@@ -27,6 +27,7 @@ from rsmq_tui.monitor.changes import AuditedChange
 from rsmq_tui.monitor.incidents import RECEIVED_WITHIN_MS, TOGETHER_MS, Expected, grouped
 from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, duration, plural
+from rsmq_tui.protocol.kinds import kind_of
 
 _NOTHING = Expected()
 _WORST_FIRST = (DOWN, *(verdict.value for verdict in Verdict))
@@ -44,7 +45,7 @@ def incidents_of(episodes: Iterable[Episode], expected: Mapping[str, Expected] |
     servers: dict[tuple[str, str], list[Episode]] = {}
     for episode in episodes:
         known = (expected or {}).get(episode.place.profile, _NOTHING)
-        if episode.queue is not None and known.holds(episode.queue):
+        if episode.queue is not None and known.holds(episode.queue, kind_of(episode.place.ns).name):
             continue
         rest = known.rest(episode.start_ms, episode.end_ms)
         if rest is not None:

@@ -281,7 +281,7 @@ def gather(
     every = tuple(facts for facts in analysis.queues() if queues is None or facts.ref in queues)
     refs = tuple(facts.ref for facts in every if span.holds(facts.first_ms, facts.last_ms) or queues is not None)
     chosen = None if queues is None else refs
-    limits_ms = {ref: _late_ms(objectives(ref.profile), ref.queue) for ref in refs}
+    limits_ms = {ref: _late_ms(objectives(ref.profile), ref) for ref in refs}
     spans = _compared(span, whole)
     sums = _sums(analysis, spans, sorted({LATE_MS, *limits_ms.values()}), whole)
     figures = _figures(analysis, spans, chosen, refs, sums, limits_ms)
@@ -496,9 +496,9 @@ def _outage(head: Incident, outages: Sequence[Episode]) -> Incident:
     )
 
 
-def _late_ms(objectives: Iterable[Objective], queue: str) -> int:
+def _late_ms(objectives: Iterable[Objective], ref: QueueRef) -> int:
     """Return how long a message of a queue may wait: the lowest of its objectives, if it has one."""
-    limits = [one.below_ms for one in objectives if one.sli == AGE_P99 and one.covers(queue)]
+    limits = [one.below_ms for one in objectives if one.sli == AGE_P99 and one.covers(ref.queue, kind_of(ref.ns))]
     return min(limits, default=LATE_MS)
 
 

@@ -247,7 +247,7 @@ class ServiceLevels:
 def _subjects(objective: Objective, refs: Sequence[QueueRef]) -> Iterable[Subject]:
     if objective.sli == ANSWERING:
         return dict.fromkeys(Server(ref.profile, ref.server) for ref in refs)
-    return [ref for ref in refs if objective.covers(ref.queue)]
+    return [ref for ref in refs if objective.covers(ref.queue, kind_of(ref.ns))]
 
 
 def _spans(objective: Objective, end_ms: int) -> list[TimeRange]:

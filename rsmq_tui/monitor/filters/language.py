@@ -12,9 +12,8 @@ linear time, and the bodies that contain it are matched here.
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from math import log2
 from typing import NoReturn
 
@@ -36,7 +35,6 @@ from rsmq_tui.monitor.text import read_size, read_span
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import RawMessage, ReadField, name_bytes
 from rsmq_tui.protocol.keys import RAW_ID_OF_ANY_CLIENT
-from rsmq_tui.protocol.kinds import Kind
 from rsmq_tui.protocol.rsmq.scan_strategies import BodyFilter
 
 TEXT_MAX = 4_000
@@ -205,21 +203,6 @@ def split_pattern(text: str) -> tuple[str, str]:
 def is_pattern(text: str) -> bool:
     """Return whether a text may name several queues."""
     return not set(text).isdisjoint("*?[")
-
-
-def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
-    """Return whether a pattern matches a queue's name, without the prefix of its kind if the pattern has that.
-
-    ``l*`` does not match ``list:`` and with it every list.
-    """
-    own = pattern.removeprefix(kind.prefix)
-    return fnmatchcase(queue, pattern) or (own != pattern and fnmatchcase(queue, own))
-
-
-def is_among(queue: str, kind: Kind, patterns: Iterable[str]) -> bool:
-    """Return whether a queue is one of some names, with or without the prefix of its kind, or matches one of them."""
-    names = queue, f"{kind.prefix}{queue}"
-    return any(pattern in names or names_queue(pattern, kind, queue) for pattern in patterns)
 
 
 # Words of other languages, which would silently be looked for in bodies.

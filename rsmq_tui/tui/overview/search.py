@@ -14,8 +14,8 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 
 from rsmq_tui.monitor import Filter, MessageRow, PeekError, QueueState, Snapshot, parse_filter
-from rsmq_tui.monitor.filters.language import names_queue
 from rsmq_tui.monitor.text import count, duration, matches, plural, printable
+from rsmq_tui.protocol.kinds import names_queue
 from rsmq_tui.triage.scope import Marked, Matching, Scope
 from rsmq_tui.tui.changes.controller import Aim, Aims, ChangeStatus
 from rsmq_tui.tui.dashboard import Dashboard

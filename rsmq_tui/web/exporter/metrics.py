@@ -25,11 +25,10 @@ from prometheus_client.registry import Collector
 
 from rsmq_tui import __version__
 from rsmq_tui.monitor import QueueState, Verdict
-from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.keys import name_bytes
-from rsmq_tui.protocol.kinds import RSMQ, kind_named, kind_of
+from rsmq_tui.protocol.kinds import RSMQ, is_among, kind_named, kind_of
 from rsmq_tui.web.exporter.poller import NOT_YET, Reading, Target
 
 # Prometheus and its storage can be configured to refuse a whole scrape for one long label value; 2,048 is usual.
@@ -214,7 +213,7 @@ _QUEUE_METRICS = (
     _QueueMetric(
         "rsmq_queue_expected",
         "1 for a queue that the profile's `ignore` names, whose trouble is expected; absent for the others.",
-        lambda queue, poll: 1 if poll.expected.holds(queue.name) else None,
+        lambda queue, poll: 1 if poll.expected.holds(queue.name, queue.kind) else None,
     ),
     _QueueMetric(
         "rsmq_queue_sent_messages_total",

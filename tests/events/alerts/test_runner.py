@@ -282,7 +282,7 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
 
 def test_nothing_is_sent_for_what_is_expected() -> None:
     now_s = [1_000.0]
-    expected = {"prod": Expected(("*-dead",), ((1_000_000, 2_000_000),))}
+    expected = {"prod": Expected(("rsmq:*-dead",), ((1_000_000, 2_000_000),))}
     sent: list[AlertMessage] = []
     rules = alerts(Channel("bell", "bell"), expected=expected)
     with running(rules, write=lambda text: None, on_message=sent.append, wall_s=lambda: now_s[0]) as runner:

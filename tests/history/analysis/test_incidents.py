@@ -185,6 +185,14 @@ def test_expected_troubles_are_no_incidents() -> None:
     ]
 
 
+def test_an_expected_queue_may_be_named_with_its_kind() -> None:
+    episodes = [episode("stalled", 0, HOUR, "mail", place) for place in (ONE, LISTS)]
+
+    found = incidents_of(episodes, {"prod": Expected(("list:mail",))})
+
+    assert [one.place for one in found if one.queue] == [ONE]
+
+
 def test_ids_differ_and_stay() -> None:
     episodes = [episode("stalled", start * HOUR, start * HOUR + MINUTE, queue, place)
                 for start in range(3) for queue in ("a", "b\udcff", None) for place in (ONE, LISTS, OTHER)]  # fmt: skip

@@ -72,11 +72,12 @@ async def test_a_queue_that_approaches_a_limit(redis_url: str, client: redis.Red
     assert answer.values("rsmq_queue_limit_seconds", queue="empty") == []
 
 
-async def test_a_queue_whose_trouble_is_expected(redis_url: str, client: redis.Redis) -> None:
+@pytest.mark.parametrize("names", [("*-dead",), ("rsmq:*-dead", "list:mail-dead")])
+async def test_a_queue_whose_trouble_is_expected(redis_url: str, client: redis.Redis, names: tuple[str, ...]) -> None:
     for queue in ("orders", "orders-dead"):
         Rsmq(client).create_queue(queue)
     client.lpush("mail-dead", "x")
-    async with exporting(redis_url, lists=("mail-dead",), expected=Expected(("*-dead",))) as exporter:
+    async with exporting(redis_url, lists=("mail-dead",), expected=Expected(names)) as exporter:
         answer = await exporter.get()
     found = [sample for sample in answer.samples if sample.name == "rsmq_queue_expected"]
     assert {(sample.labels["queue"], sample.value) for sample in found} == {("orders-dead", 1), ("mail-dead", 1)}

@@ -18,9 +18,8 @@ from rsmq_tui.events.model import Event
 from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
 from rsmq_tui.files import reason_of, state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.text import cells, date_clock, printable, printable_name
-from rsmq_tui.protocol.kinds import kind_of
+from rsmq_tui.protocol.kinds import is_among, kind_of
 
 _SINCE_MAX_MS = 100_000 * 86_400_000
 _EVERY_S = 0.5

@@ -14,10 +14,9 @@ from rsmq_tui.cli.output import say
 from rsmq_tui.cli.parsing import Command, OneOf, Options, at_least, option, whole
 from rsmq_tui.cli.places import places_of
 from rsmq_tui.cli.servers import profiles_of
-from rsmq_tui.monitor.filters.language import is_among
 from rsmq_tui.monitor.text import printable_name
 from rsmq_tui.profiles import Profile
-from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.protocol.kinds import is_among, kind_named
 from rsmq_tui.web.exporter.poller import Target, TargetPoller, TargetPollers
 from rsmq_tui.web.exporter.server import ALERT_RULES, DASHBOARD, MetricsServer, read_example, serving
 
