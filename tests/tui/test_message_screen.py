@@ -246,7 +246,7 @@ async def test_a_message_that_cannot_be_read_says_why(source: ScriptedSource) ->
         assert isinstance(pilot.app.screen, QueueScreen)
 
 
-async def test_while_it_is_read_it_says_so_and_can_be_left(source: ScriptedSource) -> None:
+async def test_while_it_is_read_it_says_so_and_can_be_left(triage: ScriptedTriage) -> None:
     gate = asyncio.Event()
 
     class Slow(ScriptedSource):
@@ -255,10 +255,12 @@ async def test_while_it_is_read_it_says_so_and_can_be_left(source: ScriptedSourc
             return await super().read(queue, id)
 
     source = Slow()
-    async with opened(source) as pilot:
+    async with opened(source, notifications=True, triage=triage) as pilot:
         await play_orders(pilot, source, [b"x"], "enter")
         await pilot.press("enter")
         await says(pilot, "reading …")
+        await pilot.press("x")
+        await says(pilot, "this message is still being read")
         await pilot.press("l", "j", "y", "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, QueueScreen), "it is left")
         gate.set()

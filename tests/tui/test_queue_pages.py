@@ -13,9 +13,10 @@ from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
 from rsmq_tui.tui.queue.message_list import MessageList
 from rsmq_tui.tui.queue.tabs import Tabs
-from tests.tui.driving import opened, play, play_orders, poll_again, press, settled, until
+from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until
 from tests.tui.reading import app_of, names_in, table_of, tabs_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
@@ -327,6 +328,32 @@ async def test_leaving_while_a_reply_is_under_way_is_harmless(source: ScriptedSo
         source.hold.set()
         await settled(pilot)
         assert names_in(pilot) == ["orders"]
+
+
+@pytest.mark.parametrize("key", ["x", "W", "e"])
+async def test_before_the_messages_were_read_a_change_says_so(
+    source: ScriptedSource, triage: ScriptedTriage, key: str
+) -> None:
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        source.hold = asyncio.Event()
+        await play_orders(pilot, source, [b"x"])
+        await pilot.press("enter")
+        await until(pilot, lambda: source.requests, "the page is asked for")
+        await pilot.press(key)
+        await says(pilot, "the messages are still being read")
+        source.hold.set()
+
+
+@pytest.mark.parametrize("key", ["x", "W", "e"])
+async def test_if_the_messages_could_not_be_read_a_change_says_so(
+    source: ScriptedSource, triage: ScriptedTriage, key: str
+) -> None:
+    async with opened(source, triage=triage, notifications=True) as pilot:
+        source.peek_error = "the server is loading"
+        await play_orders(pilot, source, [b"x"], "enter")
+        await says(pilot, "the server is loading")
+        await pilot.press(key)
+        await says(pilot, "the messages could not be read")
 
 
 async def test_each_poll_reads_the_page_once(source: ScriptedSource) -> None:

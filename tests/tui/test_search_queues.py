@@ -37,6 +37,7 @@ from tests.tui.changing import fill
 from tests.tui.driving import opened, play, press, says, settled, until, wait_for_screen
 from tests.tui.reading import app_of, table_of, text_of
 from tests.tui.scripted import ScriptedSource, messages_of
+from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
 
 pytestmark = pytest.mark.slow
@@ -196,10 +197,12 @@ async def test_what_was_not_searched_and_the_counts_are_shown_on_a_small_termina
         await settled(pilot)
 
 
-async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_marks_bounds_and_what_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch, triage: ScriptedTriage
+) -> None:
     monkeypatch.setattr(search, "LISTED_MAX", 150)
     source = Counted()
-    async with opened(source, size=(150, 30), notifications=True) as pilot:
+    async with opened(source, size=(150, 30), notifications=True, triage=triage) as pilot:
         names = [f"q{number}" for number in range(4)]
         for name in (*names, "secret"):
             source.messages[name] = messages_of([b"word %d" % number for number in range(130)])
@@ -211,6 +214,8 @@ async def test_progress_marks_bounds_and_what_cannot_be_read(monkeypatch: pytest
         source.search_gate = asyncio.Semaphore(0)
         await pilot.press(*["backspace"] * 7, *"word", "enter")
         await says(pilot, "0 of 5 queues, 0 read · esc stops")
+        await pilot.press("x")
+        await says(pilot, "nothing was found yet: the search is still running")
         source.search_gate.release()
         await says(pilot, "100 matches in 1 queue")
         await pilot.press("A")

@@ -434,7 +434,8 @@ class SearchScreen(DashboardScreen):
         aims = self._aims()
         kinds = {aim.server.kind.name: aim.server.kind for aim in aims}
         if not aims:
-            self._warn("there is no message here")
+            is_over = self._search.state is not SearchState.RUNNING
+            self._warn("there is no message here" if is_over else "nothing was found yet: the search is still running")
         elif len(kinds) > 1 and name not in _FOR_ALL_KINDS:
             prefixes = " or ".join(f"queue:{kind.prefix}*" for kind in kinds.values())
             self._warn(f"the marked messages are in queues of several kinds: search {prefixes}")

@@ -221,14 +221,14 @@ class ActingScreen(DashboardScreen):
     def action_edit(self) -> None:
         """Edit a copy of the chosen message."""
         if self.chosen_id is None:
-            self.notify("there is no message to copy here", severity="warning", markup=False)
+            self.notify(self.why_nothing, severity="warning", markup=False)
         else:
             self._edit(self.chosen_id)
 
     def action_life(self) -> None:
         """Watch the life of the chosen message."""
         if self.chosen_id is None:
-            self.notify("there is no message here", severity="warning", markup=False)
+            self.notify(self.why_nothing, severity="warning", markup=False)
         else:
             self.dashboard.navigation.open("life", self.queue, self.chosen_id, self.place)
 
@@ -236,7 +236,7 @@ class ActingScreen(DashboardScreen):
     async def action_edit_outside(self) -> None:
         """Edit a copy of the chosen message in the user's editor, and ask to send it."""
         if self.chosen_id is None:
-            self.notify("there is no message to copy here", severity="warning", markup=False)
+            self.notify(self.why_nothing, severity="warning", markup=False)
             return
         # Text typed in the editor must not be lost because it may not be sent.
         if not self.dashboard.changes.may_begin(self.server):

@@ -229,8 +229,9 @@ class MessageScreen(ActingScreen):
     @property
     def why_nothing(self) -> str:
         """Why there is nothing to change."""
-        is_gone = self._is_taken or self._message is not None
-        return "this message is no longer in the queue" if is_gone else "this message could not be read"
+        if self._is_taken or self._message is not None:
+            return "this message is no longer in the queue"
+        return "this message is still being read" if self._problem is None else "this message could not be read"
 
     @property
     def _is_item(self) -> bool:

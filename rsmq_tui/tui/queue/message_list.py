@@ -154,6 +154,15 @@ class MessageList(Vertical):
         """The filter of this tab, including what was typed."""
         return self.tabs.wanted(self.typed)
 
+    @property
+    def why_none(self) -> str:
+        """Why there is no message under the cursor, if there is none."""
+        hits, pager = self._found, self._pager
+        if hits.error if hits is not None else pager.error is not None:
+            return "the messages could not be read"
+        is_reading = hits.is_running if hits is not None else pager.page is None
+        return "the messages are still being read" if is_reading else "there is no message here"
+
     def confirm_order(self) -> bool:
         """Sort in the order that waits to be confirmed; return whether there was one."""
         if self._order_asked is None:

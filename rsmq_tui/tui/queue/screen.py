@@ -348,9 +348,9 @@ class QueueScreen(ActingScreen):
     @property
     def why_nothing(self) -> str:
         """Why there is nothing to change."""
-        left = self.messages.marks.is_all_ended
-        mark = self.dashboard.keymap.face("mark")
-        return f"nothing is marked: {mark} marks a message, esc starts over" if left else "there is no message here"
+        if self.chosen_id is None:
+            return self.messages.why_none
+        return f"nothing is marked: {self.dashboard.keymap.face('mark')} marks a message, esc starts over"
 
     def _narrow(self, term: str | None) -> None:
         """Add the term of a group to the filter."""
