@@ -297,7 +297,7 @@ def _timeout_s(value: Any) -> float:
 _RULE: dict[str, Read] = {
     "name": values.text,
     "when": read_condition,
-    "queues": _several('["orders", "mail-*"]'),
+    "queues": lambda value: values.of_all_namespaces(_several('["orders", "mail-*"]')(value)),
     "profiles": _several('["staging", "production"]'),
     "for": values.span_ms,
     "repeat": values.span_ms,

@@ -166,15 +166,20 @@ def lists(value: Any) -> tuple[str, ...]:
 
 
 def patterns(value: Any) -> tuple[str, ...]:
-    """Read names and patterns of queues, with or without the prefix of a kind, in whichever namespace they are."""
+    """Read names and patterns of queues; raises ``ElementError`` as ``of_all_namespaces`` does."""
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise ValueError('must be a list of names and patterns of queues such as ["*-dead", "dlq"]')
-    for number, each in enumerate(value):
+    return of_all_namespaces(value)
+
+
+def of_all_namespaces(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return names and patterns, each once; raises ``ElementError`` for one with a namespace, as none is compared."""
+    for number, each in enumerate(texts):
         reference = read_reference(each, "")
         if reference is not None and reference.kind.has_namespaces and reference.ns:
             name = printable(f"{reference.kind.prefix}{reference.queue}")
             raise ElementError(f"cannot name a namespace: write {name}, for the queue in every namespace", number)
-    return tuple(dict.fromkeys(value))
+    return tuple(dict.fromkeys(texts))
 
 
 def spans_of_time(value: Any) -> tuple[tuple[int, int], ...]:

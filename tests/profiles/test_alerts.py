@@ -153,6 +153,9 @@ bell = true
 command = ["page"]
 [channels.none]
 timeout = "5s"
+[[alerts]]
+when = "growing"
+queues = ["list:a/b", "rsmq:rsmq/orders"]
 """
     alerts = read(tmp_path, text)
 
@@ -171,9 +174,10 @@ timeout = "5s"
         (31, "unknown key comand in [channels.broken]; did you mean command?"),
         (32, "a channel needs one of bell, terminal, command, apprise"),
         (35, "a channel needs one of"),
+        (39, "queues cannot name a namespace: write rsmq:orders, for the queue in every namespace"),
     ):
         assert any(one.startswith(f"{line}: ") and words in one for one in sentence), (line, words, sentence)
-    assert len(sentence) == 11
+    assert len(sentence) == 12
 
 
 @pytest.mark.parametrize("text", ['alerts = "stalled"', "alerts = [1]", "channels = 5", "[channels]\npager = 1"])
