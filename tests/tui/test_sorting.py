@@ -104,6 +104,16 @@ async def test_escape_sorts_by_trouble_again(source: ScriptedSource) -> None:
         assert _marked(pilot) == []
 
 
+async def test_after_a_column_that_was_hidden_s_sorts_by_trouble_again(source: ScriptedSource) -> None:
+    async with opened(source, QUEUES) as pilot:
+        await press(pilot, "s", "V", "space", "escape")
+        assert "VERDICT" not in lines_of(table_of(pilot))[0]
+        await press(pilot, "s")
+        assert names_in(pilot) == ["nil", "cow", "ant", "bee"]
+        await press(pilot, "s")
+        assert _marked(pilot) == ["QUEUE↑"]
+
+
 @pytest.mark.parametrize(("title", "column"), [("VERDICT", "verdict"), ("READY", "ready"), ("RECV/s", "recv"),
                                                ("DRAINS IN", "drains")])  # fmt: skip
 async def test_a_click_on_a_title_sorts_by_it_and_a_second_one_turns_it(

@@ -94,8 +94,9 @@ class Order(NamedTuple):
     reverse: bool = False
 
     def next_of(self, columns: Sequence[str]) -> Self:
-        """Return the order by the next one of some columns."""
-        return self._replace(column=columns[(columns.index(self.column) + 1) % len(columns)], reverse=False)
+        """Return the order by the next one of some columns, or by the first if its own is not among them."""
+        place = columns.index(self.column) + 1 if self.column in columns else 0
+        return self._replace(column=columns[place % len(columns)], reverse=False)
 
     def reversed(self) -> Self:
         """Return the opposite order."""
