@@ -327,3 +327,22 @@ async def test_results_are_sorted_over_all_queues_with_the_message_in_a_pane(mon
         assert [line.row is None for line in table_of(pilot).rows] == [True, False, False]
         assert len(source.searches) == searches
         await settled(pilot)
+
+
+async def test_if_all_that_match_are_listed_none_is_said_to_be_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "LISTED_MAX", 5)
+    source = ScriptedSource()
+    async with opened(source, size=(150, 30)) as pilot:
+        for name in ("q0", "q1"):
+            source.messages[name] = messages_of([b"word"] * 4)
+        await play(pilot, source, poll_of(source, [queue_of(name, ready=4) for name in source.messages]))
+        await press(pilot, "f", "enter", "s")
+        await says(pilot, "8 matches in 2 queues, next due first")
+        assert "5 listed, others only counted" in text_of(app_of(pilot))
+        assert len(table_of(pilot).rows) == 5
+        # Those beyond are kept until they are twice as many: by queue, all are shown.
+        await press(pilot, "escape")
+        await says(pilot, "8 matches in 2 queues · 2 of 2 queues")
+        assert "only counted" not in text_of(app_of(pilot))
+        assert lines_of_queues(pilot) == {"q0": 4, "q1": 4}
+        await settled(pilot)

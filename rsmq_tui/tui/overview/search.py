@@ -573,9 +573,9 @@ class SearchScreen(DashboardScreen):
             self._title.show([(" ◀ search all queues", "strong")])
             return
         errors = sum(bool(each.hits.error) for each in search.found.values())
-        total = matches(sum(each.hits.matched for each in found))
+        total = sum(each.hits.matched for each in found)
         unsearched = sum(each.hits.not_searched for each in search.found.values())
-        ranked: list[tuple[int, Piece]] = [(0, (f"   {total} in {plural(len(found), 'queue')}", "strong"))]
+        ranked: list[tuple[int, Piece]] = [(0, (f"   {matches(total)} in {plural(len(found), 'queue')}", "strong"))]
         if search.order != BY_QUEUE:
             ranked.append((0, (f", {search.order.words}", "muted")))
         if unsearched:
@@ -585,8 +585,8 @@ class SearchScreen(DashboardScreen):
         if marked := self._marked_words():
             ranked.append((1, (f" · {marked}", "strong")))
         ranked += [(rank, (words, "muted")) for rank, words in self._state_words]
-        if search.listed >= LISTED_MAX:
-            listed = search.listed if search.is_grouped else LISTED_MAX
+        listed = search.listed if search.is_grouped else min(search.listed, LISTED_MAX)
+        if LISTED_MAX <= listed < total:
             ranked.append((5, (f" · {count(listed)} listed, others only counted", "muted")))
         where = "" if search.pattern == "*" else f" in queues {printable(search.pattern, _ASKED_MAX)}"
         asked = f"{printable(search.text, _ASKED_MAX) or 'all messages'}{where}"
