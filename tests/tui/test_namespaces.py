@@ -3,12 +3,14 @@
 import pytest
 from textual.widgets import OptionList
 
+from rsmq_tui.monitor.tracking.trend import TotalsPoint, Trend
 from rsmq_tui.protocol import Namespaces
 from rsmq_tui.tui.dialogs.screens import NamespaceScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
-from tests.tui.driving import opened, play, press, settled
-from tests.tui.reading import app_of, text_of
-from tests.tui.scripted import START_MS, ScriptedSource
+from rsmq_tui.tui.widgets.charts import ChartPanel
+from tests.tui.driving import opened, play, play_rows, press, settled
+from tests.tui.reading import app_of, lines_of, text_of
+from tests.tui.scripted import START_MS, ScriptedSource, row_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
 
@@ -98,3 +100,18 @@ async def test_a_scan_that_fails_says_why(source: ScriptedSource) -> None:
         assert "this user may not SCAN [/x]␛[2J" in text_of(app_of(pilot))
         await press(pilot, "enter", "escape")
         assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_the_charts_are_those_of_the_new_namespace_at_once(source: ScriptedSource) -> None:
+    """Its past is known from an earlier run."""
+    others = Trend()
+    for minute in range(10):
+        others.add_totals(TotalsPoint(START_MS + minute * 60_000, 9, 9, 5_000.0, 5_000.0, 0.0))
+    async with opened(source, size=(132, 36)) as pilot:
+        for minute in range(12):
+            rows = {"orders": row_of(depth=minute * 60, sent=minute * 60)}
+            await play_rows(pilot, rows, START_MS + minute * 60_000)
+        chart = pilot.app.screen.query_one("#throughput", ChartPanel)
+        assert "5k" not in "".join(lines_of(chart))
+        await play(pilot, source, poll_of(source, [queue_of("mail")], source.last.at_ms, ns="jobs", trend=others))
+        assert "5k" in "".join(lines_of(chart))

@@ -89,7 +89,7 @@ class TotalsCharts:
     def __init__(self) -> None:
         self.rates = ChartPanel("Messages a second", ("series-first", "series-second"), id="throughput")
         self.sparks = SparkPanel(("ready",), ("hidden",), ("arrivals/s", "deletes/s"), id="sparks")
-        self._drawn = (0, 0, 0)
+        self._drawn: tuple[object, ...] = ()
 
     def show(self, snapshot: Snapshot, window_ms: int, changed_ms: Sequence[int]) -> None:
         """Show a window of time, and the current values; ``changed_ms`` are times of changes."""
@@ -97,7 +97,7 @@ class TotalsCharts:
         if snapshot.connection.fresh_at_s is not None:
             per_s = {"arrivals/s": totals.arrivals_s, "deletes/s": totals.deletes_s}
             self.sparks.show_values({"ready": totals.ready, "hidden": totals.hidden, **per_s})
-        drawn = at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
+        drawn = snapshot.ns, at_ms // CHART_STEP_MS, window_ms, len(changed_ms)
         if drawn == self._drawn and len(snapshot.trend.totals) >= _EARLY_POINTS:
             return
         self._drawn = drawn
