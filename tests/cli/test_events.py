@@ -103,17 +103,20 @@ def test_lines_fit_a_narrow_terminal(anywhere: Command, store: EventStore) -> No
 def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) -> None:
     store.write([
         event(1, "orders"), event(2, "orders-dlq", kind=EventKind.CREATED, severity=Severity.INFO, text="created"),
-        event(3, "mail", text="growing: arrivals"), event(4, "queue:mail", ns="(lists)"),
+        event(3, "mail", text="growing: arrivals"), event(4, "queue:mail", ns="(lists)"), lost(5),
     ])  # fmt: skip
 
-    def chosen(*options: str) -> list[str]:
+    def chosen(*options: str) -> list[str | None]:
         return [line["queue"] for line in anywhere("events", *options).lines]
 
     assert chosen("--queue", "orders*") == ["orders", "orders-dlq"]
     assert chosen("--queue", "mail", "--queue", "orders") == ["orders", "mail"]
     assert chosen("--queue", "list:*") == ["list:queue:mail"]
     assert chosen("--queue", "rsmq:mail", "--queue", "l*") == ["mail"]
-    assert chosen("--filter", "error !growing") == ["orders", "list:queue:mail"]
+    # An event about a server is about no queue.
+    assert chosen("--queue", "rsmq:*") == ["orders", "orders-dlq", "mail"]
+    assert chosen("--queue", "*") == ["orders", "orders-dlq", "mail", "list:queue:mail"]
+    assert chosen("--filter", "error !growing") == ["orders", "list:queue:mail", None]
     assert chosen("--filter", "creat") == ["orders-dlq"]
     assert chosen("--filter", "ARRIVALS") == ["mail"]
     done = anywhere("events", "--queue", "nobody")

@@ -107,7 +107,7 @@ def _servers(options: Options) -> Set[str]:
 def _is_wanted(options: Options, servers: Set[str], event: Event) -> bool:
     if servers and event.server not in servers:
         return False
-    if options.queue and not is_among(event.queue or "", kind_of(event.ns), options.queue):
+    if options.queue and (event.queue is None or not is_among(event.queue, kind_of(event.ns), options.queue)):
         return False
     return not options.filter or event.matches(options.filter)
 
