@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rsmq_tui.files import locked, read_json, reason_of, whole_file
 from rsmq_tui.monitor.filters.json_paths import JsonPath
-from rsmq_tui.monitor.filters.language import parse_filter
+from rsmq_tui.monitor.filters.language import is_pattern, parse_filter
 from rsmq_tui.monitor.filters.search import search
 from rsmq_tui.monitor.incidents import Expected
 from rsmq_tui.monitor.messages.peek import QUICK_QUEUES, QUICK_SPAN, PeekError
@@ -475,9 +475,9 @@ def choose(
         texts = {wanted}
         if named is not None and (named.kind, named.ns) == (kind_of(checked.ns), checked.ns):
             texts.add(named.queue)
-        found = texts & names or {name for name in names if _is_glob(wanted) and is_named(name, texts)}
-        if not found and (_is_glob(wanted) or not any(is_named(text, empty) for text in texts)):
-            what = "no queue matches this pattern" if _is_glob(wanted) else "no such queue"
+        found = texts & names or {name for name in names if is_pattern(wanted) and is_named(name, texts)}
+        if not found and (is_pattern(wanted) or not any(is_named(text, empty) for text in texts)):
+            what = "no queue matches this pattern" if is_pattern(wanted) else "no such queue"
             checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
         chosen |= found
     checked.queues = tuple(queue for queue in queues if not limits.queues or queue.name in chosen)
@@ -504,10 +504,6 @@ def judge(checked: Checked, queue: QueueState, limits: Limits, thresholds: Thres
 
 def _rc(message: RawMessage) -> int:
     return leading_int(message.rc) or 0
-
-
-def _is_glob(text: str) -> bool:
-    return any(sign in text for sign in "*?[")
 
 
 def _index_problem(snapshot: Snapshot, reader: RsmqReader) -> str | None:
