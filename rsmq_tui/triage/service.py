@@ -3,7 +3,7 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -129,15 +129,16 @@ class ChangeService:
         *,
         queue: str | None = None,
         unsettled: bool = False,
-        only_last: bool = False,
+        only_last: Sequence[str] = (),
         scope: PartScope | None = None,
         on_progress: ScanCallback = lambda _: None,
     ) -> Preview:
         """Return what undoing a change would do: that change, or the last one (of that queue).
 
         With ``scope`` only the messages that it selects are undone. Messages that another client, not the change, may
-        have removed or put there are changed only with ``unsettled``. If nobody sees the preview, ``only_last`` refuses
-        to undo a change after which there was one that did nothing: that one may be meant.
+        have removed or put there are changed only with ``unsettled``. If nobody sees the preview, ``only_last``
+        are the namespaces of which the last change may be meant: if one of them had a later change that did nothing,
+        the undo is refused.
         """
         self._refuse_if_read_only()
         with explained():
@@ -145,7 +146,7 @@ class ChangeService:
             await self._recover(journal)
             server, ns = self.server, self.ns
             if change is None:
-                found = await asyncio.to_thread(last_to_undo, journal, server, ns, queue, only_last=only_last)
+                found = await asyncio.to_thread(last_to_undo, journal, server, ns, queue, only_last)
             else:
                 found = await asyncio.to_thread(change_to_undo, journal, server, change, unsettled=unsettled)
             if isinstance(scope, Chosen) and change not in (None, found.change):

@@ -285,6 +285,25 @@ def test_a_change_that_changed_nothing_says_so(
     assert shown.err == ("" if left else "rsmq-tui: change 1 has changed nothing: 3 skipped, 0 failed\n")
 
 
+def test_an_undo_without_a_preview_does_not_go_on_to_a_change_of_another_kind(
+    command: Command, client: Redis, orders: Rsmq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("messages", "delete", "orders", "--all", "--yes")
+    client.rpush("mail", "x", "y")
+    honest = ChangeService.run
+
+    def taken_meanwhile(self: ChangeService, preview: Preview) -> RunningChange:
+        client.lpop("mail", 2)
+        return honest(self, preview)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(ChangeService, "run", taken_meanwhile)
+        assert command("messages", "delete", "list:mail", "--all", "--yes").lines[0]["done"] == 0
+    refused = command("undo", "--yes")
+    assert refused.status == 2
+    assert "change 2, the last one, changed nothing" in refused.err
+
+
 @pytest.mark.parametrize("arguments", [["1"], ["--queue", "orders"]], ids=" ".join)
 def test_an_undo_without_a_preview_does_not_go_on_to_an_older_change(
     command: Command, orders: Rsmq, monkeypatch: pytest.MonkeyPatch, arguments: list[str]

@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from typing import Any
@@ -101,7 +101,7 @@ def _restore(options: Options) -> int:
     return make(options, _previewer(options), place_of(profile_of(options)))
 
 
-def _previewer(options: Options, queue: str | None = None) -> Ask:
+def _previewer(options: Options, queue: str | None = None, only_last: Sequence[str] = ()) -> Ask:
     """Return what previews the undo; raises ``UsageError`` for an invalid filter."""
     scope: PartScope | None = None
     if options.ids:
@@ -112,7 +112,7 @@ def _previewer(options: Options, queue: str | None = None) -> Ask:
         options.change,
         queue=queue,
         unsettled=options.unsettled,
-        only_last=options.yes,
+        only_last=only_last,
         scope=scope,
         on_progress=on_progress,
     )
@@ -279,28 +279,34 @@ def undo(options: Options) -> int:
     profile, queue = profile_of(options), options.queue
     if queue is not None:
         queue, place = queue_of(queue, options, profile)
+        namespaces = [place.ns]
+    elif options.change is None:
+        # With --lists, the last change of a list.
+        namespaces = [LIST.ns] if options.lists else [kind.ns or profile.ns for kind in KINDS.values()]
+        place = _place_of_last(namespaces, profile)
     else:
-        place = place_of(profile) if options.change is not None else _place_of_last(options, profile)
-    # A change given by its number is found in any place.
-    return make(options, _previewer(options, queue), place, queue)
+        # A change given by its number is found in any place.
+        namespaces, place = [], place_of(profile)
+    return make(options, _previewer(options, queue, namespaces if options.yes else ()), place, queue)
 
 
 def _number(change: Change) -> int:
     return change.change
 
 
-def _place_of_last(options: Options, profile: Profile) -> KindPlace:
-    """Return the place of the last change on the server; with --lists, of the last change of a list."""
-    if options.lists:
-        return place_of(profile, LIST.ns)
-    places = [kind.ns or profile.ns for kind in KINDS.values()]
+def _place_of_last(namespaces: Sequence[str], profile: Profile) -> KindPlace:
+    """Return the place of the last change in these namespaces of the server."""
+    if len(namespaces) == 1:
+        return place_of(profile, namespaces[0])
     with refusing(JournalError):
         journal = open_journal()
         if journal is None:
             return place_of(profile)
         with closing(journal):
             server = profile.address.label
-            last = journal.last_undoable(server, places)
+            last = journal.last_undoable(server, namespaces)
             # An interrupted change can be undone as soon as it is settled, which the next change would do first.
-            last = max((each for each in journal.unfinished(server) if each.ns in places), default=last, key=_number)
+            last = max(
+                (each for each in journal.unfinished(server) if each.ns in namespaces), default=last, key=_number
+            )
     return place_of(profile, None if last is None else last.ns)

@@ -183,14 +183,18 @@ class Journal:
         undamaged = (each for each in found if each.state is not State.DAMAGED)
         return next((each for each in undamaged if not self.undo_chain(each).is_undo), None)
 
-    def last_without_effect(self, since: Change, queue: str | None = None) -> Change | None:
-        """Return the last change since another one, in its namespace (and queue), that did nothing and is no undo."""
+    def last_without_effect(self, since: Change, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
+        """Return the last change since another one on its server that did nothing and is no undo.
+
+        It is in one of these namespaces (and that queue).
+        """
         found = self._changes(
-            "WHERE change > ? AND server = ? AND ns = ? AND ? IN (queue, target, '') AND undoes IS NULL"
+            f"WHERE change > ? AND server = ? AND ns IN ({', '.join('?' * len(namespaces))})"
+            " AND ? IN (queue, target, '') AND undoes IS NULL"
             f" AND {_ENDED} AND NOT touched ORDER BY change DESC LIMIT 1",
             since.change,
             since.server,
-            since.ns,
+            *namespaces,
             name_for_row(queue or ""),
         )
         return next(found, None)

@@ -1,6 +1,7 @@
 """The preview of an undo: which change is undone, and what that would do now."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from rsmq_tui.monitor.text import count, plural, printable
@@ -31,17 +32,17 @@ ANOTHER_SERVER = (
 )
 
 
-def last_to_undo(journal: Journal, server: str, ns: str, queue: str | None, *, only_last: bool) -> Change:
+def last_to_undo(journal: Journal, server: str, ns: str, queue: str | None, only_last: Sequence[str]) -> Change:
     """Return the last change (of that queue) that can be undone; raises ``TriageError`` if there is none.
 
-    With ``only_last``, it also raises if a later change did nothing.
+    It also raises if a later change in the namespaces ``only_last`` did nothing.
     """
     found = journal.last_undoable(server, [ns], queue)
     if found is None:
         where = f"queue {queue}" if queue else f"namespace {ns}"
         damaged = [damage_words(number) for number in journal.damaged_since(0)]
         raise TriageError("; ".join([f"nothing to undo in {where} on {server}", *damaged[-1:]]))
-    if only_last and (later := journal.last_without_effect(found, queue)) is not None:
+    if only_last and (later := journal.last_without_effect(found, only_last, queue)) is not None:
         number = found.change
         raise TriageError(
             f"change {later.change}, the last one, changed nothing; `rsmq-tui undo {number}` previews the undo of the"
