@@ -422,7 +422,8 @@ class QueueDetector:
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
         why = reason(queue, changed_ms, self._thresholds)
-        lasted = "" if lasted_ms is None else f" for {duration(lasted_ms)}"
+        is_longer = last is not None and last.verdict is before and last.is_since_longer
+        lasted = "" if lasted_ms is None else f" for {duration(lasted_ms)}{' or more' if is_longer else ''}"
         # Its own time is that of the first change; those in between were not reported.
         often = _often(changes)
         words = f"ok, was {before}{lasted}: {why}{often}" if is_over else f"{verdict}: {why}{often}"

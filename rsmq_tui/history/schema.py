@@ -144,6 +144,7 @@ memory_soonest_ms: whole: in the row of the poll itself, when the memory of the 
     growth, at the earliest; null if it does not grow towards its limit, if that is unknown, and in older files
 memory_latest_ms: whole: the same, at the latest; null if that is more than a day ahead
 since_depth: whole: of a growing queue, the depth at since_ms; null if unknown, and in older files
+is_since_longer: flag: whether a growing queue may have grown before since_ms, for an unknown time; null in older files
 """,
     MESSAGES: f"""\
 at_ms: whole: when the message was read

@@ -64,7 +64,8 @@ class QueueState(NamedTuple):
     id carries no time: its age is the snapshot's time minus this.
     ``oldest_ready_due_ms`` is when it became due, or was sent if its score is not a time: no message has been ready for
     longer, but one that was sent earlier may come after it, because it was delayed, or received and not deleted.
-    ``since_ms`` is when the condition of the verdict began; of a growing queue, ``since_depth`` is the depth then.
+    ``since_ms`` is when the condition of the verdict began; of a growing queue, ``since_depth`` is the depth then, and
+    ``is_since_longer`` is True if it may have grown before, because monitoring started or resumed then.
     ``place`` names the server if there are several, and is empty otherwise.
 
     ``idle_since_ms`` is the start of the time in which messages are ready and none is received (for a list, taken), as
@@ -125,6 +126,7 @@ class QueueState(NamedTuple):
     times: FlightTimes | None = None
     limit: Limit | None = None
     since_depth: int | None = None
+    is_since_longer: bool = False
 
     @property
     def key(self) -> str:

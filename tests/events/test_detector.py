@@ -218,6 +218,17 @@ def test_what_an_earlier_run_told_is_not_told_again_and_its_end_is() -> None:
     assert sent(found) == [("verdict", "mail", "ok, was growing for 10m: empty")]
 
 
+@pytest.mark.parametrize("is_longer", [True, False])
+def test_what_may_have_grown_before_monitoring_lasted_that_long_or_more(is_longer: bool) -> None:
+    watching = detector()
+    watching.observe(polled(state("mail")))
+    watching.observe(polled(state("mail", Verdict.GROWING, since_ms=NOON_MS, is_since_longer=is_longer), s=600))
+    watching.observe(polled(state("mail"), s=610))
+
+    (*_, ended) = watching.observe(polled(state("mail"), s=660))
+    assert ended.text == f"ok, was growing for 10m{' or more' if is_longer else ''}: empty"
+
+
 def test_a_trouble_that_is_there_at_the_first_poll_is_told() -> None:
     (found,) = detector().observe(polled(stalled(), state("mail")))
 

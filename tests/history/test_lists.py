@@ -159,6 +159,26 @@ def test_for_how_long_nothing_was_taken_is_said_as_it_was_live(tmp_path: Path) -
     ]  # fmt: skip
 
 
+def test_for_how_long_it_grows_is_said_as_it_was_live(tmp_path: Path) -> None:
+    live = Live(Tape(tmp_path, place=LISTS), PlaceTracker(Thresholds(), "", list_trackers(None)))
+    for poll in range(40):
+        # Of one it is not known for how long it grew before.
+        at_ms = NOON_MS + poll * STEP_MS
+        grown = {"before": 10 * poll, "since": 10 * max(0, poll - 4)}
+        live.poll(at_ms, {name: list_row(40 + more, taken=poll) for name, more in grown.items()})
+    live.tape.seal()
+
+    def said(queues: tuple[QueueState, ...]) -> list[str]:
+        return [reason(queue, at_ms, Thresholds()).split(",")[0] for queue in queues]
+
+    words = "more was pushed than taken for"
+    known = [f"{words} 3m 15s or more", f"{words} 2m 55s"]
+    assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == said(live.states[at_ms]) == known
+    # Older files do not say which it is.
+    without(live.tape, "is_since_longer")
+    assert said(replay_of(tmp_path, from_ms=at_ms).snapshot.queues) == [known[0], f"{words} 2m 55s or more"]
+
+
 def test_a_history_of_an_older_program_gets_the_new_columns_described(tmp_path: Path) -> None:
     (tmp_path / SCHEMA_FILE).write_text('{"schema": 1, "tables": {}}')
     writer = Writer(str(tmp_path), tmp_path, RecordingSettings())

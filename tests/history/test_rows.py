@@ -50,6 +50,7 @@ def test_a_queue_and_the_poll_itself() -> None:
         "expired": None, "oldest_ready_waiting_ms": 5_000, "since_ms": None, "idle_since_ms": None,
         "pending_since_ms": None, "pending_until_ms": None, "missing": 0, "looked": None, "looked_all_ms": None,
         "is_idle_longer": False, "drain": "unknown", "thresholds": None, "since_depth": None,
+            "is_since_longer": False,
         **dict.fromkeys((*SAMPLED, *OF_SERVER, *OF_MEMORY)),
     }  # fmt: skip
     assert poll == dict.fromkeys(queue) | common

@@ -103,6 +103,20 @@ class TestQueues:
 
         assert growing.verdict is again.verdict is Verdict.GROWING
         assert (again.since_ms == growing.since_ms) is goes_on
+        assert growing.is_since_longer
+        assert again.is_since_longer
+
+    @pytest.mark.parametrize("rested_s", [1, 60])
+    async def test_whether_it_grew_before_monitoring_is_known(self, folder: Path, rested_s: int) -> None:
+        watched, flow = Scripted(), Flow()
+        first = await began(folder, watched)
+        watched.run(flow, seconds=rested_s, sent=1, received=1, deleted=1)
+        growing = watched.run(flow, seconds=200, sent=20, received=1)
+        _, watched = await restarted(folder, first, watched, after_s=30)
+        again = watched.run(flow, seconds=130, sent=20, received=1)
+
+        assert (again.since_ms, again.verdict) == (growing.since_ms, Verdict.GROWING)
+        assert growing.is_since_longer is again.is_since_longer is (rested_s == 1)
 
     async def test_poison_messages_are_known(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow(sent=10, received=50)

@@ -106,6 +106,10 @@ def state(**changes: Any) -> QueueState:
             "arrivals have exceeded deletes for 2h 0m, now by 27.5/s; the first has waited 1 s",
         ),
         (
+            {"verdict": Verdict.GROWING, "since_ms": AT_MS - 150_000, "is_since_longer": True},
+            "arrivals have exceeded deletes for 2m 30s or more; the first has waited 1 s",
+        ),
+        (
             {"verdict": Verdict.GROWING, "since_ms": AT_MS - 90_000, "poison": 3, "highest_rc": 12},
             "arrivals have exceeded deletes for 1m 30s; the first has waited 1 s; 3 poison messages",
         ),
@@ -117,6 +121,10 @@ def state(**changes: Any) -> QueueState:
             {**IDLE, "verdict": Verdict.GROWING, "pending_since_ms": AT_MS - 3_000, "poison": 3},
             "was growing for 25m, until 3 s ago; the verdict ends when it has been clearly over for 30 s; "
             "3 poison messages",
+        ),
+        (
+            {**IDLE, "verdict": Verdict.GROWING, "pending_since_ms": AT_MS - 3_000, "is_since_longer": True},
+            "was growing for 25m or more, until 3 s ago; the verdict ends when it has been clearly over for 30 s",
         ),
         (
             {"verdict": Verdict.GROWING, "oldest_ready_ms": None, "oldest_ready_due_ms": None, "since_ms": None},

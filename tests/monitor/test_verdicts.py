@@ -602,6 +602,38 @@ class TestGrowing:
         assert all(abs(until - ended_ms) <= 5_000 for _, until in lasted)
         assert {state.since_depth for state in growing} <= set(range(7, 7 + 5 * 5))
         assert {state.since_depth for state in states if state.verdict is not Verdict.GROWING} == {None}
+        assert not any(state.is_since_longer for state in states)
+
+    @pytest.mark.parametrize("rested_s", [0, 5, 60])
+    def test_may_have_begun_before_monitoring(self, rested_s: int) -> None:
+        watched, flow = Scripted(), Flow(sent=7)
+        watched.run(flow, seconds=1 + rested_s, sent=1, received=1, deleted=1)
+        growing = watched.run(flow, seconds=300, sent=10, received=5, deleted=5)
+        cleared = watched.run(flow, seconds=40, received=100, deleted=100)
+
+        # Five seconds do not tell whether it grew before.
+        assert (growing.verdict, growing.is_since_longer) == (Verdict.GROWING, rested_s < 10)
+        assert (cleared.verdict, cleared.is_since_longer) == (Verdict.OK, False)
+
+    def test_of_a_new_queue_began_with_it(self) -> None:
+        watched, flow = Scripted(), Flow()
+        for _ in range(300):
+            flow.move(sent=10, received=5, deleted=5)
+            state = watched.poll_one(flow.row(created=b"%d" % (START_MS // 1000 - 5)))
+
+        assert (state.verdict, state.since_ms, state.is_since_longer) == (Verdict.GROWING, START_MS - 5_000, False)
+
+    def test_may_have_begun_in_an_outage(self) -> None:
+        watched, flow = Scripted(), Flow(sent=7)
+        watched.run(flow, seconds=300, sent=1, received=1, deleted=1)
+        watched.resume(after_s=60)
+        growing = watched.run(flow, seconds=300, sent=10, received=5, deleted=5)
+        watched.resume(after_s=60)
+        goes_on = watched.run(flow, seconds=300, sent=10, received=5, deleted=5)
+
+        assert growing.verdict is goes_on.verdict is Verdict.GROWING
+        assert growing.is_since_longer
+        assert (goes_on.since_ms, goes_on.is_since_longer) == (growing.since_ms, True)
 
     def test_ends_when_the_queue_is_emptied(self) -> None:
         watched, flow = Scripted(), Flow()

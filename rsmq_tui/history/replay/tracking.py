@@ -95,6 +95,7 @@ def state_of(row: dict[str, Any], poll: Poll, place: str = "") -> QueueState:
         "problems": tuple(printable(problem or "", _TEXT_MAX) for problem in (row["problems"] or ())[:_PROBLEMS_MAX]),
         # Older files do not have it: then a minute without receives may be more.
         "is_idle_longer": row["is_idle_longer"] is not False,
+        "is_since_longer": verdict is Verdict.GROWING and row["is_since_longer"] is not False,
     }
     return QueueState(
         name=read_name(row["queue"]),

@@ -185,7 +185,7 @@ class ListTracker(Tracker):
             0, 0, judged.verdict, judged.since_ms, drain, drain_s, None, problems, self._place, expired,
             net_s, oldest_ms, judged.pending_since_ms, judged.pending_until_ms,
             self._moved_ms if ready else None, is_idle_longer=self._is_idle_longer, limit=limit,
-            since_depth=judged.since_depth,
+            since_depth=judged.since_depth, is_since_longer=judged.is_since_longer,
         )
         # fmt: on
         return self.state

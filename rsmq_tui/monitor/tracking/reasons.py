@@ -46,7 +46,7 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             return f"nothing is wrong{_beginning(queue, at_ms)}{looked}{_by(higher)}" if queue.depth else "empty"
     poison = _poison_beside(queue)
     if queue.pending_since_ms is not None:
-        lasted = duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms)
+        lasted = _or_more(queue, duration(None if queue.since_ms is None else queue.pending_since_ms - queue.since_ms))
         ended = ago(at_ms - queue.pending_since_ms)
         ends = f"when it has been clearly over for {round_duration(thresholds.clear_ms)}"
         if queue.pending_until_ms is not None:
@@ -77,7 +77,7 @@ def _poison_beside(queue: QueueState) -> str:
 
 def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
     kind = kind_named(queue.kind)
-    span = _since(queue.since_ms, at_ms)
+    span = _or_more(queue, _since(queue.since_ms, at_ms))
     idle = _idle(queue, at_ms)
     hardly = f", and almost none for {span}" if idle != span else ""
     idle += " or more" if queue.is_idle_longer else ""
@@ -194,6 +194,10 @@ def _watched(queue: QueueState, at_ms: int) -> str:
 
 def _since(since_ms: int | None, at_ms: int) -> str:
     return duration(None if since_ms is None else at_ms - since_ms)
+
+
+def _or_more(queue: QueueState, lasted: str) -> str:
+    return f"{lasted} or more" if queue.is_since_longer else lasted
 
 
 def _idle(queue: QueueState, at_ms: int) -> str:

@@ -153,6 +153,7 @@ class RsmqTracker(Tracker):
             self.look.times if hidden else None,
             limit,
             judged.since_depth,
+            judged.is_since_longer,
         )
         return self.state
 

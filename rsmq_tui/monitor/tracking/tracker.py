@@ -359,11 +359,13 @@ class Tracker(ABC):
             return Growth(share)
         # The last one of the lowest, and the first one of the highest since the growth began.
         lowest = last_index(backlog, min(backlog))
+        # A shorter time does not tell that it did not grow before.
+        is_longer = 0 <= samples[lowest].at_ms - self._known_from_ms(samples[-1]) < MEASURED_MS
         # All are before it if the clock of a server was set back.
         begin = lowest if known is None else bisect_left(samples, known.since_ms, key=lambda one: one.at_ms)
         begin = min(len(backlog) - 1, begin)
         highest = backlog.index(max(backlog[begin:]), begin)
-        return Growth(share, samples[lowest].at_ms, samples[lowest].depth, samples[highest].at_ms)
+        return Growth(share, samples[lowest].at_ms, samples[lowest].depth, samples[highest].at_ms, is_longer)
 
     def _backlog(self, sample: Sample) -> int:
         return sample.ready if self._has_delay else sample.depth

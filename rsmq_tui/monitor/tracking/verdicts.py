@@ -234,13 +234,15 @@ class Growth(NamedTuple):
     """How a queue grew over some samples: ``share`` is what ``Thresholds.growth`` returns.
 
     Its backlog was lowest at ``since_ms``, last, when it held ``since_depth`` messages; and highest at ``until_ms``,
-    first. None of these is known without samples.
+    first. None of these is known without samples. ``is_longer`` is True if it may have grown before ``since_ms``,
+    because monitoring began then.
     """
 
     share: float = 0.0
     since_ms: int | None = None
     since_depth: int | None = None
     until_ms: int | None = None
+    is_longer: bool = False
 
 
 NO_GROWTH = Growth()
@@ -249,13 +251,23 @@ NO_GROWTH = Growth()
 class TroubleTimes(NamedTuple):
     """One trouble of a queue: when its condition began, stopped holding, and became clearly over; None for not yet.
 
-    ``since_depth`` is how many messages a growing queue held at the beginning, if that is known.
+    ``since_depth`` is how many messages a growing queue held at the beginning, if that is known; ``is_longer`` is as in
+    ``Growth``.
     """
 
     since_ms: int
     over_since_ms: int | None = None
     clear_since_ms: int | None = None
     since_depth: int | None = None
+    is_longer: bool = False
+
+
+class _Suspended(NamedTuple):
+    """A trouble that cannot be judged now: when it began, until when it may go on, and ``is_longer`` as before."""
+
+    since_ms: int
+    until_ms: int
+    is_longer: bool = False
 
 
 def _time(value: Any) -> int | None:
@@ -282,8 +294,7 @@ class Troubles:
     def __init__(self) -> None:
         # Replaced when they change: most of many queues share the one empty mapping.
         self.episodes: Mapping[Verdict, TroubleTimes] = _NONE
-        # Troubles that cannot be judged now: when each began, and until when it may go on.
-        self.suspended: Mapping[Verdict, tuple[int, int]] = _NONE
+        self.suspended: Mapping[Verdict, _Suspended] = _NONE
 
     def judge(
         self,
@@ -326,19 +337,23 @@ class Troubles:
             (Verdict.AGED, is_aged, aged_from_ms, at_ms, is_young),
         ):
             if is_on:
-                self._hold(verdict, began_ms, at_ms, growth.since_depth if verdict is Verdict.GROWING else None)
+                self._hold(verdict, began_ms, at_ms, growth if verdict is Verdict.GROWING else NO_GROWTH)
             else:
                 self._pass(verdict, over_ms, at_ms, limits.clear_ms, is_clear=is_clear)
         if len(self.episodes) < before:
             # Others that are clearly over were hidden by it, and would be shown only to end.
             self.episodes = {each: times for each, times in self.episodes.items() if times.clear_since_ms is None}
 
-    def _hold(self, verdict: Verdict, began_ms: int, at_ms: int, depth: int | None) -> None:
-        """Update a trouble whose condition holds since ``began_ms``, when the queue held ``depth`` messages."""
+    def _hold(self, verdict: Verdict, began_ms: int, at_ms: int, growth: Growth) -> None:
+        """Update a trouble whose condition holds since ``began_ms``; ``growth`` is that of a growing queue."""
         episode = self.episodes.get(verdict)
         if episode is None:
-            since_ms = self._began(verdict, began_ms, at_ms)
-            self._keep(verdict, TroubleTimes(since_ms, since_depth=depth if since_ms == began_ms else None))
+            earlier = self.suspended.get(verdict)
+            self.suspended = _without(verdict, self.suspended)
+            times = TroubleTimes(began_ms, since_depth=growth.since_depth, is_longer=growth.is_longer)
+            if earlier is not None and at_ms <= earlier.until_ms and earlier.since_ms < began_ms:
+                times = TroubleTimes(earlier.since_ms, is_longer=earlier.is_longer)
+            self._keep(verdict, times)
         elif episode.over_since_ms is not None:
             self._keep(verdict, episode._replace(over_since_ms=None, clear_since_ms=None))
 
@@ -361,22 +376,17 @@ class Troubles:
     def _keep(self, verdict: Verdict, times: TroubleTimes) -> None:
         self.episodes = {**self.episodes, verdict: times}
 
-    def _began(self, verdict: Verdict, began_ms: int, at_ms: int) -> int:
-        since_ms, until_ms = self.suspended.get(verdict, (began_ms, 0))
-        self.suspended = _without(verdict, self.suspended)
-        return min(since_ms, began_ms) if at_ms <= until_ms else began_ms
-
     def forget(self) -> None:
         """Drop all troubles without waiting for them to end."""
         self.episodes = self.suspended = _NONE
 
     def suspend(self, verdict: Verdict, until_ms: int | None) -> None:
         """Drop a trouble that cannot be judged now. If it begins again by ``until_ms``, it continues; None: never."""
-        episode, suspended = self.episodes.get(verdict), self.suspended.get(verdict)
-        since_ms = episode.since_ms if episode is not None else None if suspended is None else suspended[0]
+        known = self.episodes.get(verdict) or self.suspended.get(verdict)
         self.episodes, self.suspended = _without(verdict, self.episodes), _without(verdict, self.suspended)
-        if since_ms is not None and until_ms is not None:
-            self.suspended = {**self.suspended, verdict: (since_ms, until_ms)}
+        if known is not None and until_ms is not None:
+            suspended = _Suspended(known.since_ms, until_ms, known.is_longer)
+            self.suspended = {**self.suspended, verdict: suspended}
 
     def remember(self) -> list[list[Any]]:
         """Return what ``restore`` takes: values that JSON can hold."""
@@ -391,10 +401,14 @@ class Troubles:
             since_ms, *rest = map(_time, times_ms)
             if since_ms is None:
                 raise ValueError("a trouble without its beginning")
-            if len(rest) == 1:
-                self.suspended = {**self.suspended, Verdict(name): (since_ms, rest[0] or 0)}
+            until_ms, *more = rest
+            if len(more) <= 1:
+                suspended = _Suspended(since_ms, until_ms or 0, any(more))
+                self.suspended = {**self.suspended, Verdict(name): suspended}
             else:
-                self._keep(Verdict(name), TroubleTimes(since_ms, *rest))
+                clear_since_ms, since_depth, *longer = more
+                times = TroubleTimes(since_ms, until_ms, clear_since_ms, since_depth, any(longer))
+                self._keep(Verdict(name), times)
 
     def ends_ms(self, clear_ms: int) -> list[int]:
         """Return the times at which troubles end if nothing changes."""
@@ -408,12 +422,12 @@ class Troubles:
         """
         if self.episodes:
             verdict = min(self.episodes, key=lambda one: one.rank)
-            since_ms, over_since_ms, clear_since_ms, since_depth = self.episodes[verdict]
+            since_ms, over_since_ms, clear_since_ms, depth, is_longer = self.episodes[verdict]
             if clear_since_ms is not None:
-                return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms, since_depth)
+                return Judgement(verdict, since_ms, over_since_ms, clear_since_ms + clear_ms, depth, is_longer)
             # Below its threshold but not clear. Only ``stalled`` counts as recovering then: one receive ended it.
             over_since_ms = over_since_ms if verdict is Verdict.STALLED else None
-            return Judgement(verdict, since_ms, over_since_ms, None, since_depth)
+            return Judgement(verdict, since_ms, over_since_ms, None, depth, is_longer)
         if known_from_ms > at_ms:
             return Judgement(Verdict.WATCHING, watched_from_ms, watched_from_ms, known_from_ms)
         return OK
@@ -427,6 +441,7 @@ class Judgement(NamedTuple):
     pending_since_ms: int | None = None
     pending_until_ms: int | None = None
     since_depth: int | None = None
+    is_since_longer: bool = False
 
 
 OK = Judgement(Verdict.OK)
