@@ -64,6 +64,15 @@ def state(**changes: Any) -> QueueState:
         ),
         (
             {"verdict": Verdict.WATCHING, "pending_since_ms": AT_MS - 40_000, "pending_until_ms": AT_MS + 80_000},
+            "40 s of 2 min, too early to tell whether it grows",
+        ),
+        (
+            {
+                "verdict": Verdict.WATCHING,
+                "pending_since_ms": AT_MS - 40_000,
+                "pending_until_ms": AT_MS + 80_000,
+                "is_idle_longer": True,
+            },
             "40 s of 2 min, too early to tell whether it grows, or whether a consumer receives",
         ),
         ({"verdict": Verdict.POISONED, "poison": 3, "highest_rc": 12, "depth": 2000, "looked": 1200}, PARTLY),

@@ -34,9 +34,11 @@ def reason(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
         case Verdict.BROKEN:
             return queue.broken or "its keys disagree"
         case Verdict.WATCHING:
-            unknown = "receives" if kind_named(queue.kind).counts_receives else "takes"
             watched = _watched(queue, at_ms)
-            tells = f"too early to tell whether it grows, or whether a consumer {unknown}"
+            tells = "too early to tell whether it grows"
+            if queue.is_idle_longer:
+                verb = "receives" if kind_named(queue.kind).counts_receives else "takes"
+                tells += f", or whether a consumer {verb}"
             return f"{watched}, {tells}" if watched else tells
         case Verdict.OK:
             may_be_poisoned = (queue.totalrecv or 0) >= thresholds.poison_rc
