@@ -5,7 +5,7 @@ removed it, the file that has its rows is read. Files are not trusted: rows of a
 without the required columns, are left out.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -343,7 +343,6 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
         interval_ms = row["interval_ms"]
         if interval_ms is not None and not 0 <= interval_ms <= _INTERVAL_MAX_MS:
             interval_ms = None
-        info = ServerInfo(*(row[name] for name in OF_SERVER))._replace(at_ms=row["at_ms"])
         soonest_ms, latest_ms = (row[name] for name in OF_MEMORY)
         yield Poll(
             at_ms=row["at_ms"],
@@ -353,10 +352,18 @@ def _polls(rows: pa.Table) -> Iterator[Poll]:
             failure=failure,
             rows=rows.slice(start, end - start),
             thresholds=read_thresholds(row["thresholds"]),
-            info=None if None in info or not info.run_id else info,
+            info=_info_of(row),
             memory_limit=None if soonest_ms is None else Limit("memory", soonest_ms, latest_ms),
         )
         start = end + 1
+
+
+def _info_of(row: Mapping[str, Any]) -> ServerInfo | None:
+    """Return what the server said of itself at a poll; None if it was not asked. Older files have less of it."""
+    found = {name: row[name] for name in OF_SERVER if row[name] is not None}
+    if not row["run_id"] or any(name not in found for name in OF_SERVER if name not in ServerInfo._field_defaults):
+        return None
+    return ServerInfo(**found, at_ms=row["at_ms"])
 
 
 @lru_cache

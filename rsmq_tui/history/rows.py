@@ -245,7 +245,7 @@ def _age(at_ms: pa.Array, times_ms: pa.Array) -> pa.Array:
 
 def of_poll(info: ServerInfo | None, memory_limit: Limit | None) -> dict[str, Any]:
     """Return what is recorded of a poll itself, other than its thresholds."""
-    of_server = {} if info is None else dict(zip(OF_SERVER, info, strict=False))
+    of_server = {} if info is None else {name: getattr(info, name) for name in OF_SERVER}
     of_memory = {} if memory_limit is None else dict(zip(OF_MEMORY, memory_limit[1:], strict=True))
     return {**of_server, **of_memory}
 

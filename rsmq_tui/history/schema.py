@@ -34,8 +34,8 @@ REPLACES_KEY = "rsmq_replaces"
 SCHEMA_FILE = "_schema.json"
 SAMPLES, MESSAGES = "samples", "messages"
 OK, DOWN = "ok", "down"
-# The columns of what a server says of itself, in the order of its fields in memory.
-OF_SERVER = ("run_id", "uptime_s", "role", "evicted_keys")
+# The columns of what a server says of itself, by the names of the fields of ``ServerInfo``.
+OF_SERVER = ("run_id", "uptime_s", "role", "evicted_keys", "used_memory", "maxmemory", "maxmemory_policy")
 # When its memory will be full: most servers have no such time, so these columns take no room.
 OF_MEMORY = ("memory_soonest_ms", "memory_latest_ms")
 
@@ -140,6 +140,9 @@ run_id: text: which server answers, in the row of the poll itself, if INFO was r
 uptime_s: whole: how long that server runs, like run_id
 role: text: its role: master, slave or sentinel, like run_id
 evicted_keys: whole: keys that it has evicted since its start, like run_id
+used_memory: whole: bytes that it uses, like run_id
+maxmemory: whole: bytes that it may use, 0 for no limit, like run_id
+maxmemory_policy: text: what it does when it has used them, such as noeviction: refuse messages; like run_id
 memory_soonest_ms: whole: in the row of the poll itself, when the memory of the server would be full at its recent
     growth, at the earliest; null if it does not grow towards its limit, if that is unknown, and in older files
 memory_latest_ms: whole: the same, at the latest; null if that is more than a day ahead

@@ -13,9 +13,11 @@ from rsmq_tui.history.reading import History, RecordedSpan, read_thresholds
 from rsmq_tui.history.replay.messages import Inventories
 from rsmq_tui.history.replay.player import Player, ReplaySource
 from rsmq_tui.history.replay.replay import Replay, labels_of
+from rsmq_tui.history.schema import OF_SERVER
 from rsmq_tui.history.writer import RecordingSettings
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, reason
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
+from rsmq_tui.protocol.server.status import ServerInfo
 from tests.history.made import ClockedWriter
 from tests.history.replayed import NOON_MS, PLACE, STEP_MS, Live, Tape, queue_row, replay_of, said, without
 
@@ -604,3 +606,21 @@ def test_a_folder_that_cannot_be_looked_through_again_is_told_and_what_is_known_
     (tmp_path / "messages").write_bytes(b"")
     with pytest.raises(HistoryError, match="cannot be read: "):
         replay_of(tmp_path)
+
+
+def test_that_messages_are_refused_is_shown_as_it_was_live(tmp_path: Path) -> None:
+    tape, full = Tape(tmp_path), ServerInfo("a", 9, "master", 0, 100, 100, maxmemory_policy="noeviction")
+    # The server is asked at every other poll; after the fourth, none is recorded for an hour.
+    for poll, info in enumerate((full, None, full._replace(used_memory=99), None)):
+        tape.poll(NOON_MS + poll * STEP_MS, said("ok"), info=info)
+    tape.poll(NOON_MS + HOUR_MS, said("ok"), info=None)
+    tape.seal()
+
+    def refusals() -> list[int]:
+        moments = (*(poll * STEP_MS for poll in range(4)), HOUR_MS)
+        return [len(replay_of(tmp_path, from_ms=NOON_MS + each).snapshot.refusals) for each in moments]
+
+    assert refusals() == [1, 1, 0, 0, 0]
+    # Older files do not have it.
+    without(tape, *OF_SERVER[4:])
+    assert refusals() == [0] * 5

@@ -74,13 +74,16 @@ def test_a_sample_of_messages_in_flight_is_recorded_for_a_minute() -> None:
 
 
 def test_which_server_answers_is_in_the_row_of_the_poll() -> None:
-    kept, info = SampleRows("me", PLACE), ServerInfo("run\udcff", 77, "master", 2**70, at_ms=NOON_MS)
+    kept, info = (
+        SampleRows("me", PLACE),
+        ServerInfo("run\udcff", 77, "master", 2**70, 5, 6, NOON_MS, maxmemory_policy="noeviction"),
+    )
     snapshots = [replace(polled(state(), at_ms=NOON_MS + number), info=info) for number in range(3)]
     snapshots[2] = replace(snapshots[2], info=info._replace(at_ms=NOON_MS + 2))
     rows = [kept.taken(snapshot, NOON_MS)[0].to_pylist() for snapshot in snapshots]
 
     fields = [[[row[name] for name in OF_SERVER] for row in of_poll] for of_poll in rows]
-    known, nothing = ["run\\udcff", 77, "master", None], [None] * 4
+    known, nothing = ["run\\udcff", 77, "master", None, 5, 6, "noeviction"], [None] * 7
     # What was read before is not repeated.
     assert fields == [[nothing, known], [nothing, nothing], [nothing, known]]
 

@@ -62,7 +62,7 @@ async def test_a_restart_of_a_real_server(tmp_path: Path) -> None:
     assert back.at_ms == last.at_ms
 
 
-async def test_evictions_of_a_real_server(tmp_path: Path) -> None:
+async def test_evictions_and_settings_of_a_real_server(tmp_path: Path) -> None:
     recorder, clock = Recorder(tmp_path / "history", state=tmp_path), FakeClock()
     recorder.start()
     with EmbeddedServer() as server, closing(Redis.from_url(server.url)) as client:
@@ -77,9 +77,11 @@ async def test_evictions_of_a_real_server(tmp_path: Path) -> None:
             last = await taken(recorder, poller, between)
     await asyncio.to_thread(sealed, recorder)
 
-    (found,) = events_before(str(tmp_path / "history"), last.at_ms, 900_000)
-    assert (found.kind, found.at_ms) == ("evicted", last.at_ms)
-    assert found.details["keys"] > 10
+    evicted, changed = events_before(str(tmp_path / "history"), last.at_ms, 900_000)
+    assert (evicted.kind, evicted.at_ms) == ("evicted", last.at_ms)
+    assert evicted.details["keys"] > 10
+    assert (changed.kind, changed.at_ms) == ("config", last.at_ms)
+    assert changed.details["maxmemory_policy"]["after"] == "allkeys-random"
 
 
 async def test_changes_are_in_the_log_of_a_replay(tmp_path: Path) -> None:

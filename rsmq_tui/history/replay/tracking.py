@@ -21,6 +21,7 @@ from rsmq_tui.monitor.tracking.trend import TotalsPoint, Trend
 from rsmq_tui.monitor.tracking.verdicts import Judgement
 from rsmq_tui.protocol import Failure
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.protocol.server.status import ServerInfo
 
 _TEXT_MAX, _PROBLEMS_MAX = 1_000, 100
 VERDICTS = frozenset(verdict.value for verdict in Verdict)
@@ -212,6 +213,8 @@ class PlaceTrack:
         self._trend = RecordedTrend(spans.kept_ms)
         self._totals = _NOTHING
         self._failure: str | None = None
+        # What the server last said of itself since the last gap.
+        self._info: ServerInfo | None = None
         # How old the next items of lists were.
         self._ages: dict[str, Ages] = {}
         # The polls since the last gap, as far back as rates need; the last one is the current state of the place.
@@ -235,7 +238,9 @@ class PlaceTrack:
             if self._failure is not None or is_gap:
                 self._trend.resume(at_ms)
                 self._polls.clear()
+                self._info = None
             self._failure = None
+            self._info = poll.info or self._info
             self._polls.append(poll)
             while len(self._polls) > 1 and self._polls[1].at_ms <= at_ms - DRAIN_SPAN_MS:
                 self._polls.popleft()
@@ -380,6 +385,7 @@ class PlaceTrack:
             connection=Connection(self._failed(now_ms, next_ms), None if at_ms is None else at_ms / 1000, None),
             interval_s=self.spans.interval_ms / 1000,
             place=self.label,
+            info=self._info,
             memory_limit=self._polls[-1].memory_limit if self._polls else None,
         )
 
