@@ -23,7 +23,7 @@ from textual.filter import LineFilter
 from textual.notifications import Notification, Notifications, SeverityLevel
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Input
-from textual.worker import Worker
+from textual.worker import Worker, active_worker
 
 from rsmq_tui.heap import keep_little_free
 from rsmq_tui.local_clock import now_ms
@@ -310,6 +310,11 @@ class RsmqApp(App[None]):
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front; what it takes is freed soon after."""
         self._garbage.free_soon()
+        closed = self.screen
+        # Not when its widgets are gone, as by default: until then they would show, or begin, what nobody waits for.
+        for worker in list(self.workers):
+            if closed in worker.node.ancestors_with_self and worker is not active_worker.get(None):
+                worker.cancel()
         return super().pop_screen()
 
     def action_leave(self) -> None:

@@ -318,6 +318,20 @@ async def test_every_page_can_be_shown(source: ScriptedSource) -> None:
             assert isinstance(app.screen, OverviewScreen)
 
 
+async def test_enter_twice_chooses_once(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        app = app_of(pilot)
+        await _go(pilot, source, ("colon",))
+        await until(pilot, lambda: isinstance(app.screen, PaletteScreen) and app.screen.is_mounted, "the palette opens")
+        entry = app.screen.query_one(Input)
+        await press(pilot, *"help: sql")
+        for _ in range(2):
+            entry.post_message(Input.Submitted(entry, entry.value))
+        await until(pilot, lambda: isinstance(app.screen, PageScreen), "a page opens")
+        await settled(pilot)
+        assert [type(screen) for screen in app.screen_stack] == [OverviewScreen, PageScreen]
+
+
 async def test_going_back_step_by_step_and_out(source: ScriptedSource) -> None:
     async with opened(source) as pilot:
         await _go(pilot, source, ("enter", "enter"))

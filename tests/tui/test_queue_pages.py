@@ -1,6 +1,7 @@
 """Pages of messages: turned by keys, anchored while messages come and go, and never an older reply over a newer one."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,13 +12,17 @@ from textual.pilot import Pilot
 
 from rsmq_tui.monitor import MessageState, Page, PageRequest
 from rsmq_tui.protocol.kinds import kind_named
+from rsmq_tui.tui.changes.forms import FormScreen
 from rsmq_tui.tui.queue.message_list import MessageList
+from rsmq_tui.tui.queue.positions import Number, PositionError
+from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.queue.tabs import Tabs
 from tests.tui.driving import opened, play, play_orders, poll_again, press, says, settled, until
 from tests.tui.reading import app_of, names_in, table_of, tabs_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.scripted_triage import ScriptedTriage
 from tests.tui.states import poll_of, queue_of
+from tests.waiting import SECONDS_MAX
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +75,35 @@ async def test_all_and_ready_are_pages_and_other_tabs_are_searched(source: Scrip
         await press(pilot, "h", "h", "left", "h", "h")
         assert tabs_of(pilot).startswith("[ all 100 ]")
         assert [str(wanted) for wanted in source.searches] == ["state:inflight", "state:delayed", "state:poison"]
+
+
+async def test_a_form_that_is_closed_before_its_answer_is_read_goes_nowhere(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, read = threading.Event(), threading.Event()
+
+    def read_slowly(typed: str, now_ms: int) -> Number:
+        begun.set()
+        read.wait(SECONDS_MAX)
+        if typed == "wrong":
+            raise PositionError(typed)
+        return Number(50)
+
+    monkeypatch.setattr("rsmq_tui.tui.queue.screen.read_position", read_slowly)
+    async with _paged(source, size=(120, 36)) as (pilot, ids):
+        app, shown = app_of(pilot), names_in(pilot)
+        for typed in ("wrong", "50"):
+            read.clear()
+            begun.clear()
+            await pilot.press("number_sign")
+            await until(pilot, lambda: isinstance(app.screen, FormScreen) and app.screen.is_mounted, "the form opens")
+            await pilot.press(*typed, "enter")
+            await until(pilot, begun.is_set, "the answer is being read")
+            app.screen.dismiss()
+            read.set()
+            await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the form closes")
+            await settled(pilot)
+            assert names_in(pilot) == shown == ids[: len(shown)]
 
 
 async def test_brackets_turn_pages_to_both_ends(source: ScriptedSource) -> None:

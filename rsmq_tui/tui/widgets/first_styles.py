@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from textual import events
+from textual.await_complete import AwaitComplete
 from textual.screen import Screen
 
 T = TypeVar("T")
@@ -22,6 +23,13 @@ class FirstStyles(Screen[T]):
         width, height = app.size
         for size, breakpoints in ((width, app.HORIZONTAL_BREAKPOINTS), (height, app.VERTICAL_BREAKPOINTS)):
             self.set_class(True, *_classes(size, breakpoints or ()), update=False)
+
+    def dismiss(self, result: T | None = None) -> AwaitComplete:
+        """Close the screen; do nothing if it was closed already, as by the first of two keys in a hurry.
+
+        Textual would close the screen below it.
+        """
+        return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Keep these styles when it comes to the front for the first time."""
