@@ -30,7 +30,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change in the journal; ``undoes`` is the change that it undoes.
+    """One change in the journal; ``undoes`` is the change that it undoes, and ``undone_target`` is the target of that.
 
     ``at_ms`` is server time, ``alive_ms`` the local time of the last heartbeat. ``touched`` is True if anything was
     changed on the server, even if only an empty target queue was created. ``audited`` is True if its current result is
@@ -68,6 +68,7 @@ class Change:
     undone: int = 0
     part: bool = False
     redone: int = 0
+    undone_target: str | None = None
 
     @property
     def can_be_undone(self) -> bool:
@@ -92,8 +93,12 @@ class Change:
         return "made again" if self.state is State.UNDONE and self.redone and not self.undone else self.state
 
     def queues_in(self, ns: str) -> list[str]:
-        """Return those of its queue and its target that are in that namespace, or of the kind whose ``ns`` that is."""
-        return [named.queue for named in queues_of(self.ns, self.queue, self.target) if named.ns == ns]
+        """Return those of its queues that are in that namespace, or of the kind whose ``ns`` that is.
+
+        These are its queue and its target; of an undo, also the target of what it undoes.
+        """
+        target = self.undone_target if self.target is None else self.target
+        return [named.queue for named in queues_of(self.ns, self.queue, target) if named.ns == ns]
 
     def as_audited(self, ended: str, lasted_ms: int | None = None) -> AuditedChange:
         """Return it as the audit log has it; ``ended`` and ``lasted_ms`` are fields there."""

@@ -123,7 +123,7 @@ def _as_asked(ask: Ask, diff: Diff) -> Iterator[Violation | None]:  # noqa: PLR0
         case actions.Delete() | actions.Pop() | actions.Trim() | actions.Ack():
             yield _nothing_else(diff, "gone", "items gone", "leases")
         case actions.Move(target=target) | actions.Redrive(target=target) if target is not None:
-            yield from _moved(ask, diff, target.removeprefix("list:").removeprefix("rsmq:"))
+            yield from _moved(ask, diff, target.removeprefix("list:").removeprefix("rsmq:").removeprefix("rsmq/"))
         case actions.Send():
             yield _nothing_else(diff, "came", "items came", "totals")
             bodies = Counter(message.body for message in diff.came.values())

@@ -84,7 +84,7 @@ def test_queues_and_targets_are_printed_as_commands_take_them(command: Command, 
         command("messages", "move", "parked", "--all", "--to", "list:queue:copy", "--yes"),
     ]
     previewed = command("messages", "move", LISTED, "--all", "--to", to).lines
-    wanted = [(LISTED, "list:queue:copy"), (LISTED, "rsmq:parked"), ("parked", "list:queue:copy")]
+    wanted = [(LISTED, "list:queue:copy"), (LISTED, "rsmq:rsmq/parked"), ("parked", "list:queue:copy")]
 
     assert [(line["queue"], line["target"]) for done in moves for line in done.lines] == wanted
     assert [(line["queue"], line["target"]) for line in previewed] == wanted[:1]

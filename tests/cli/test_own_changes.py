@@ -107,12 +107,38 @@ async def test_a_send_and_its_undo_end_no_verdict(
                     assert after.since_ms == before.since_ms
 
 
-async def test_a_move_is_told_to_the_place_of_its_target(watched: tuple[Any, Any], redis_url: str) -> None:
+@pytest.mark.parametrize(("source", "target"), [("list:mail", "rsmq:orders"), ("orders", "list:mail")])
+async def test_a_move_and_its_undos_are_told_to_both_places(
+    watched: tuple[Any, Any], redis_url: str, source: str, target: str
+) -> None:
     orders, mail = watched
-    await _change(redis_url, "move", "orders", "--all", "--limit", "7", "--to", "list:mail")
-    left, arrived = await _poll(orders), await _poll(mail)
-    assert (left.depth, left.deletes_s) == (13, None)
-    assert (arrived.depth, arrived.net_s) == (27, None)
+    move = "messages", "move", source, "--all", "--limit", "7", "--to", target
+    for arguments in (move, ("undo", "1"), ("undo", "2"), ("undo", "3")):
+        while (await _poll(orders)).deletes_s is None or (await _poll(mail)).net_s is None:
+            pass
+        done = await asyncio.to_thread(run, *arguments, "-r", redis_url, "--yes")
+        assert done.returncode == 0, done.stderr
+        queue, items = await _poll(orders), await _poll(mail)
+        assert (queue.deletes_s, queue.arrivals_s, items.net_s) == (None, None, None)
+
+
+async def test_an_undo_of_a_move_ends_no_verdict_of_its_target(
+    places: tuple[KindPlace, KindPlace], redis_url: str, client: Redis
+) -> None:
+    # The counters of orders say that messages were received, and none of them lately.
+    Rsmq(client).receive_message("orders", vt=0)
+    profile = Profile("", Address(redis_url), ("rsmq",), interval_s=1.0, thresholds=Thresholds(stalled_ms=1))
+    async with aclosing(place_of(profile).watcher()) as poller:
+        while (before := await _poll(poller)).verdict is not Verdict.STALLED:
+            pass
+        await _change(redis_url, "move", "list:mail", "--all", "--limit", "7", "--to", "rsmq:orders")
+        await _poll(poller)
+        # The move counts as sends, so that its undo lowers a counter.
+        done = await asyncio.to_thread(run, "undo", "1", "-r", redis_url, "--yes")
+        assert done.returncode == 0, done.stderr
+        for _ in range(3):
+            after = await _poll(poller)
+            assert (after.verdict, after.pending_since_ms, after.since_ms) == (Verdict.STALLED, None, before.since_ms)
 
 
 async def test_the_journal_is_read_only_if_it_has_changed(

@@ -102,6 +102,11 @@ _AND_REDOS = (
     " SELECT change FROM made"
 )
 _NUMBER_OF_BATCHES = "(SELECT count(*) FROM batches WHERE batches.change = changes.change)"
+# The damage of another change makes this one no damaged one.
+_UNDONE_TARGET = (
+    "(SELECT undone.target FROM changes AS undone WHERE undone.change = changes.undoes"
+    " AND typeof(undone.target) IN ('text', 'blob'))"
+)
 
 
 class DamagedError(JournalError):
@@ -613,7 +618,9 @@ class Journal:
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
         with self.file.explained():
             rows = self.file.db.execute(
-                f"SELECT *, {_TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS batch_count FROM changes {where}", values
+                f"SELECT *, {_TOUCHED} AS touched, {_NUMBER_OF_BATCHES} AS batch_count,"
+                f" {_UNDONE_TARGET} AS undone_target FROM changes {where}",
+                values,
             ).fetchall()
             # Not a subquery, which would read all changes for each of them.
             undos = self.file.db.execute(
@@ -691,11 +698,12 @@ def _change_of(row: dict[str, Any], undone: int, was_undone: int) -> Change:
         raise DamageError("its contents are invalid")
     fields = {name: row[name] for name in (*_INTEGERS, *_TEXTS, "undoes", "run_id")}
     fields |= {name: bool(row[name]) for name in _FLAGS}
-    target = None if row["target"] is None else name_from_row(row["target"])
+    for name in ("target", "undone_target"):
+        fields[name] = None if row[name] is None else name_from_row(row[name])
     # The undo of the rest of a change, such as of a queue that it created, counts that.
     fields["undone"] = min(undone, row["done"])
     fields["redone"] = min(was_undone, row["done"]) - fields["undone"]
-    return Change(**fields, queue=name_from_row(row["queue"]), target=target, state=State(row["state"]))
+    return Change(**fields, queue=name_from_row(row["queue"]), state=State(row["state"]))
 
 
 def _damaged(row: dict[str, Any]) -> Change:

@@ -115,7 +115,7 @@ class ListBackend(Backend):
 
     async def preview(self, base: Preview, journal: Journal, scope: Scope | None, on_progress: ScanCallback) -> Preview:
         """Return ``base``, completed with what its action would do."""
-        action = _in_list(base.action)
+        action = _in_list(base.action, self._ns)
         base = replace(base, action=action)
         editor = self._editor.at(action.queue)
         _check(editor, action)
@@ -181,9 +181,14 @@ class ListBackend(Backend):
         return search_lists(self._opened, queue, wanted, age=self._age)
 
 
-def _in_list(action: actions.Action) -> actions.Action:
-    kind = _IN_LISTS.get(type(action))
-    return action if kind is None else kind(**vars(action))
+def _in_list(action: actions.Action, ns: str) -> actions.Action:
+    """Return the action as it is named for lists; ``ns`` is the default namespace of an RSMQ target."""
+    if (kind := _IN_LISTS.get(type(action))) is not None:
+        return kind(**vars(action))
+    if isinstance(action, actions.Move) and (to := actions.target_of_list(action.target, ns)).ns is not None:
+        # The journal has no other namespace for it than that of lists.
+        return replace(action, target=to.text)
+    return action
 
 
 def _check(editor: ListEditor, action: actions.Action) -> None:
