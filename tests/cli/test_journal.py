@@ -215,7 +215,7 @@ def test_undo_says_that_a_queue_that_was_made_is_removed(command: Command, order
     assert f"Queue new, {printed}" in command("undo").lines[0]["notes"]
     done = command("undo", "--yes", terminal=True)
     assert "; queue new, which the change created, was removed; rsmq-tui undo 2 reverts it" in done.text
-    assert command("undo", "2", "--yes").lines[0]["notes"] == []
+    assert command("undo", "2", "--yes").lines[0]["notes"] == ["queue new was created again"]
     assert command("undo", "1", "--yes").lines[0]["notes"] == ["queue new, which the change created, was removed"]
 
 

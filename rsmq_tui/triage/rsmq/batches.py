@@ -85,6 +85,8 @@ class RsmqUndo(BatchUndo):
             heard: list[str] = []
             left = f"{OF_QUEUE}{'created again by others' if _creates_queue(inverse) else 'changed or removed since'}"
             yield Step(inverse, alone=True, heard=heard.append, left=left)
+            if heard == [Outcome.DONE] and _creates_queue(inverse) and not entry.counted:
+                yield Step(note=f"queue {printable(inverse.queue)} was created again")
             if heard and _removes_queue(inverse):
                 yield Step(note=await _removal_note(queues, inverse.queue, was_done=heard == [Outcome.DONE]))
         elif isinstance(inverse, MessageBatch) and inverse.kind is EditKind.REMOVE:

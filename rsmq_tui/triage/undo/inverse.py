@@ -167,7 +167,7 @@ class LeftToUndo(NamedTuple):
 
     ``counted`` are those that the change counted, ``auxiliary`` the others. ``taken`` and ``put`` are messages of which
     it is unknown whether the change, or another client, has taken them away or put them there. ``recreated`` are the
-    queues that the change deleted.
+    queues that the change deleted, and ``auxiliary_recreated`` those of them that it did not count.
     """
 
     counted: int
@@ -176,6 +176,7 @@ class LeftToUndo(NamedTuple):
     put: int
     created: tuple[str, ...]
     recreated: tuple[str, ...] = ()
+    auxiliary_recreated: tuple[str, ...] = ()
 
     @property
     def unsettled(self) -> int:
@@ -313,13 +314,15 @@ async def undo_outlook(editor: EditExecutor, journal: Journal, change: int, part
     return UndoOutlook(left, examined, unchanged, tuple(missing))
 
 
-def removal_notes(left: LeftToUndo) -> list[str]:
-    """Return a note for each queue that the undo removes if nobody else has used it."""
-    return [
+def queue_notes(left: LeftToUndo) -> list[str]:
+    """Return a note for each queue that the undo removes if nobody else has used it, or creates for its messages."""
+    removed = [
         f"Queue {printable(queue)}, which the change created, is removed if it is empty then and nobody else has used "
         "it; otherwise it is kept."
         for queue in left.created
     ]
+    again = [f"Queue {printable(queue)} is created again." for queue in left.auxiliary_recreated]
+    return removed + again
 
 
 def notes_of_undo(change: Change) -> tuple[str, ...]:
@@ -452,6 +455,7 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
     counted = auxiliary = taken = put = 0
     created: list[str] = []
     recreated: list[str] = []
+    auxiliary_recreated: list[str] = []
     first: list[Entry] = []
     for entry in undos.entries():
         undo = undos.of(entry)
@@ -460,6 +464,8 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
             created.append(queue)
         if done and (queue := undo.recreated(entry)) is not None:
             recreated.append(queue)
+            if not entry.counted:
+                auxiliary_recreated.append(queue)
         if undo.is_unsettled(entry):
             taken, put = (taken + done, put) if entry.batch.takes_away else (taken, put + done)
         elif entry.counted:
@@ -468,7 +474,8 @@ def _left_and_first(undos: Undos) -> tuple[LeftToUndo, list[Entry]]:
             counted += done
         else:
             auxiliary += done
-    return LeftToUndo(counted, auxiliary, taken, put, tuple(created), tuple(recreated)), first
+    queues = map(tuple, (created, recreated, auxiliary_recreated))
+    return LeftToUndo(counted, auxiliary, taken, put, *queues), first
 
 
 def _key(edit: Edit) -> _EditKey:

@@ -19,7 +19,7 @@ from rsmq_tui.triage.undo.inverse import (
     effect_of,
     left_to_undo,
     notes_of_undo,
-    removal_notes,
+    queue_notes,
     undo_outlook,
     undo_summary,
 )
@@ -118,7 +118,7 @@ async def preview_of_undo(
         _QUEUE_LEFT_ALONE if is_of_queue else _LEFT_ALONE,
         *_outlook_notes(outlook, unsettled=unsettled),
         *(() if is_redo else notes_of_undo(original)),
-        *removal_notes(left),
+        *queue_notes(left),
         *_part_notes(change, selected),
         *await asyncio.to_thread(of_journal, number),
         *_doubt_notes(change, left, unsettled=unsettled),
