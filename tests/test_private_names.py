@@ -65,7 +65,7 @@ _NAMING = {
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name, ast.Attribute, ast.Call, ast.ImportFrom,
 }  # fmt: skip
 # Documented, whatever they look like.
-PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_exit"}
+PUBLIC = {"_replace", "_asdict", "_fields", "_field_defaults", "_make", "_exit"}
 
 
 def _is_private(name: str) -> bool:
