@@ -18,6 +18,7 @@ replay       replays: banner, keys, and the comparison of two times
 screen       the base of all screens: snapshot, status line, line of the running change
 servers      the servers that the dashboard watches
 theme        themes, and the signs, words and colours of verdicts and states
+type_ahead   what is typed waits until the key before has had its effect
 watching     the log of events, alerts and what is usual, which get each snapshot of live servers
 widgets      widgets that send only the cells that changed
 """

@@ -40,6 +40,7 @@ from rsmq_tui.tui.preferences import THEME
 from rsmq_tui.tui.screen import NO_SERVER, DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.theme import VARIABLES, AppThemes
+from rsmq_tui.tui.type_ahead import TypeAhead
 from rsmq_tui.tui.watching import Watching
 from rsmq_tui.tui.widgets.charts import window_words
 from rsmq_tui.tui.widgets.painted import TOKEN_CLASSES, Painted
@@ -154,6 +155,8 @@ class RsmqApp(App[None]):
         self._fleet = Fleet(tuple(server.place for server in servers))
         self._watching = Watching(self, self.dashboard, events, alerts, self._refresh_words)
         self._toasts = Notifications()
+        moves = (self.keymap.command(name).pressed for name in ("down", "up", "page_down", "page_up"))
+        self._type_ahead = TypeAhead(self, super().on_event, held={key for pressed in moves for key in pressed})
         self._quitting: Worker[None] | None = None
         self._garbage = GarbageCollection(self, self.dashboard.count_queues)
         self.themes = AppThemes(self, theme, self.dashboard.preferences.get(THEME))
@@ -201,9 +204,15 @@ class RsmqApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""
-        if isinstance(event, events.Paste) and not event.is_forwarded:
-            event = events.Paste("\n".join(map(printable, event.text.splitlines())))
-        await super().on_event(event)
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            await super().on_event(event)
+        elif isinstance(event, events.Paste):
+            await self._type_ahead.add(events.Paste("\n".join(map(printable, event.text.splitlines()))))
+        elif event.key in self.keymap["app.quit"].pressed:
+            # It does not wait: what was typed before may take long.
+            await super().on_event(event)
+        else:
+            await self._type_ahead.add(event)
 
     def notify(
         self,

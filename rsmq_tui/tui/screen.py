@@ -38,7 +38,7 @@ class DashboardScreen(FirstStyles[None]):
     ``receive_change`` with updates.
     """
 
-    # A key that is typed ahead is for the table, and must not go to the filter.
+    # Not the filter, which is hidden.
     AUTO_FOCUS = "RowTable"
     WHERE: ClassVar[tuple[Where, ...]] = ()
     snapshot: var[Snapshot | None] = var(None)
@@ -106,7 +106,7 @@ class DashboardScreen(FirstStyles[None]):
             self.refresh_words()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable unavailable keys; in the filter, let a slash be typed."""
+        """Disable unavailable keys; a filter that is being typed is not opened again."""
         if action in ("filter", "find") and isinstance(self.focused, Input):
             return False
         return can_be_used(self.WHERE, action, parameters, self.usable)
@@ -168,11 +168,6 @@ class DashboardScreen(FirstStyles[None]):
         """Clear the filter; if there is none, go back."""
         entry = self.query_one_optional(WordFilter)
         if entry is None or not entry.close():
-            self.go_back()
-
-    def go_back(self) -> None:
-        """Go back, unless this screen was left already: a second press must not leave the one below."""
-        if self.is_active:
             self.app.pop_screen()
 
     def action_saved_filters(self) -> None:

@@ -121,9 +121,6 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def action_submit(self) -> None:
         """Confirm; while the button cannot be pressed, only show what is missing."""
-        self.after_typing(self._submit)
-
-    def _submit(self) -> None:
         if self._is_armed:
             self._say_yes()
         elif self._preview is not None and not self._is_seen:

@@ -426,7 +426,7 @@ class FormScreen(Dialog[None], Generic[T]):
     @on(Button.Pressed, "#yes")
     def action_submit(self) -> None:
         """Continue with the answers."""
-        self.after_typing(lambda: self._build(self._answers(), self._go_on))
+        self._build(self._answers(), self._go_on)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """If there is no command, leave its key to the fields."""
@@ -434,9 +434,6 @@ class FormScreen(Dialog[None], Generic[T]):
 
     def action_copy_command(self) -> None:
         """Copy the command that does the same, with the answers."""
-        self.after_typing(self._copy_command)
-
-    def _copy_command(self) -> None:
         answers, command = self._answers(), self._command
         if command is not None:
             self._build(answers, lambda made: copy_command(self, partial(command, made, answers)))

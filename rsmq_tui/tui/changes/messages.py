@@ -294,7 +294,7 @@ class ChangeMessagesScreen(DashboardScreen):
         elif not self._wanted.is_empty:
             self._filter_by(parse_filter(""))
         else:
-            self.go_back()
+            self.app.pop_screen()
 
     def action_mark(self) -> None:
         """Mark or unmark the message under the cursor and go to the next; or end a range."""

@@ -396,7 +396,7 @@ class HistoryScreen(DashboardScreen):
             self._marks_changed()
         elif not self._filter.close() and len(self.app.screen_stack) > 1:
             # If this is the only screen, only q closes it: escape must not end the program.
-            self.go_back()
+            self.app.pop_screen()
 
     def action_shift(self, step: int) -> None:
         """Shift the range by half its length."""

@@ -223,7 +223,7 @@ class EventsScreen(DashboardScreen):
     def _go_to_queue(self, event: "Event") -> None:
         if _where(event) == self._queue:
             # Its screen is the one below.
-            self.go_back()
+            self.app.pop_screen()
             return
         if self.dashboard.open_shown(event.server, lambda ns: (event.queue,) if ns == event.ns else ()):
             return

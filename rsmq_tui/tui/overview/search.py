@@ -370,7 +370,7 @@ class SearchScreen(DashboardScreen):
         elif search.order != BY_QUEUE:
             self._sort(BY_QUEUE)
         else:
-            self.go_back()
+            self.app.pop_screen()
 
     def action_sort_next(self) -> None:
         """Sort by the next column; after the last one, by queue again."""

@@ -157,7 +157,7 @@ class MessageScreen(ActingScreen):
     def action_clear(self) -> None:
         """End the search; if there is none, go back."""
         if not self._finder.close():
-            self.go_back()
+            self.app.pop_screen()
 
     def action_save_body(self) -> None:
         """Save the body as it is shown, stored or decoded, to a file."""

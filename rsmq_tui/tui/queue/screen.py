@@ -267,7 +267,7 @@ class QueueScreen(ActingScreen):
         elif not messages.typed.is_empty:
             messages.apply(parse_filter(""))
         else:
-            self.go_back()
+            self.app.pop_screen()
 
     def action_mark(self) -> None:
         """Mark or unmark the message under the cursor and go to the next; or end a range."""

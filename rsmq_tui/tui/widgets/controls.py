@@ -1,6 +1,6 @@
 """Dialogs and their controls: buttons, check boxes, inputs and text areas."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from rich.table import Table
@@ -86,16 +86,6 @@ class Dialog(ModalScreen[T | None], FirstStyles[T | None]):
     def action_close(self) -> None:
         """Close without an answer."""
         self.dismiss(None)
-
-    def after_typing(self, do: Callable[[], object]) -> None:
-        """Call ``do`` after the focused field has handled earlier keys, and the dialog their changes.
-
-        A key with priority overtakes keys that wait in the queue of the field.
-        """
-        if self.focused is None:
-            do()
-        else:
-            self.focused.call_later(self.call_later, do)
 
 
 class ScrolledText(VerticalScroll):

@@ -100,7 +100,7 @@ class FilterLine(Vertical):
         return bool(self.display)
 
     def open(self, text: str) -> None:
-        """Show and focus the input at once: characters typed next must not reach the table."""
+        """Show and focus the input."""
         self.display = True
         self._entry.value = text
         self._entry.cursor_position = len(text)

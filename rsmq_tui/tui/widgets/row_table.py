@@ -214,8 +214,8 @@ class Cursor:
 class RowTable(Painted, Generic[R, C], can_focus=True):
     """Rows of one kind, with a header line and a ``cursor``, which may follow its row at once.
 
-    Enter or a click calls ``on_open`` with the row under the cursor, synchronously, so that no poll or key that was
-    typed ahead comes in between. A disabled table shows no cursor.
+    Enter or a click calls ``on_open`` with the row under the cursor, synchronously, so that no poll comes in between. A
+    disabled table shows no cursor.
     """
 
     BINDINGS = bindings_of("table")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.binding import BindingType
 from textual.widget import Widget
 from textual.widgets import Input
@@ -37,14 +37,6 @@ class FilterInput(Input):
         """Name the keys for saved filters."""
         saved, save = (keymap_of(self.app).face(name) for name in ("choose_saved", "save_filter"))
         self.placeholder += f" · {saved} saved filters, {save} saves"
-
-    def on_key(self, event: events.Key) -> None:
-        """Pass on keys that were sent here before the focus left: they belong to the widget that has it now."""
-        # Of itself it learns that later, from a message behind these keys.
-        if self.screen.focused is not self:
-            event.stop()
-            event.prevent_default()
-            self.app.post_message(events.Key(event.key, event.character))
 
     def action_save_filter(self) -> None:
         """Ask for a name, and save the filter under it."""
@@ -81,7 +73,7 @@ class WordFilter(FilterInput):
         self._target = target
 
     def open(self) -> None:
-        """Show and focus the input at once: characters typed next must not reach the table."""
+        """Show and focus the input."""
         table = self._target()
         if not self.display and isinstance(table, RowTable):
             table.cursor.hold()
@@ -111,19 +103,9 @@ class WordFilter(FilterInput):
         event.stop()
         self._apply()
 
-    def on_key(self, event: events.Key) -> None:
-        """Keep the filter at once if the key is Enter: what is typed next must reach the table."""
-        if event.key == "enter" and self.screen.focused is self:
-            event.stop()
-            event.prevent_default()
-            self._keep()
-
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._keep()
-
-    def _keep(self) -> None:
         if self.value:
             self.screen.set_focus(self._target())
         else:

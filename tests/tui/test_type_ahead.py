@@ -1,0 +1,60 @@
+"""Keys that are typed faster than they take effect do what they do when they are typed slowly."""
+
+import pytest
+from textual.events import Paste
+from textual.widgets import Input
+
+from rsmq_tui.tui.changes.forms import BodyArea
+from rsmq_tui.tui.dialogs.palette import PaletteScreen
+from rsmq_tui.tui.overview.screen import OverviewScreen
+from rsmq_tui.tui.overview.search import SearchScreen
+from rsmq_tui.tui.queue.screen import QueueScreen
+from tests.tui.driving import opened, play_orders, press, says, settled, type_at_once, until, wait_for_screen
+from tests.tui.scripted import ScriptedSource
+from tests.tui.scripted_triage import ScriptedTriage
+from tests.tui.states import one_of_each
+
+pytestmark = pytest.mark.slow
+
+
+async def test_the_name_of_a_command_is_typed_before_the_palette_is_open(source: ScriptedSource) -> None:
+    async with opened(source, one_of_each()) as pilot:
+        type_at_once(pilot, ":pause or\r")
+        await until(pilot, lambda: source.paused, "the command runs")
+        assert isinstance(pilot.app.screen, OverviewScreen)
+
+
+async def test_a_filter_is_typed_before_the_search_is_open(source: ScriptedSource) -> None:
+    async with opened(source) as pilot:
+        await play_orders(pilot, source, [b'{"type": "refund"}', b'{"type": "order"}'])
+        type_at_once(pilot, "fjson.type=refund\r")
+        await wait_for_screen(pilot, SearchScreen)
+        await says(pilot, "1 of 2")
+
+
+async def test_a_body_is_typed_before_the_form_is_open(source: ScriptedSource) -> None:
+    async with opened(source, one_of_each(), triage=ScriptedTriage()) as pilot:
+        type_at_once(pilot, "aqux")
+        await until(pilot, lambda: pilot.app.screen.query(BodyArea), "the form is open")
+        await settled(pilot)
+        assert pilot.app.screen.query_one(BodyArea).text == "qux"
+
+
+async def test_what_is_pasted_stays_between_the_keys(source: ScriptedSource) -> None:
+    async with opened(source, one_of_each()) as pilot:
+        type_at_once(pilot, ":pa")
+        pilot.app.post_message(Paste("us"))
+        type_at_once(pilot, "e o")
+        await wait_for_screen(pilot, PaletteScreen)
+        await settled(pilot)
+        assert pilot.app.screen.query_one(Input).value == "pause o"
+
+
+@pytest.mark.parametrize("keys", ["/inv\r\r", ":invoices\r", "jj\r", "/inv\r\r\x1b\r", "?\x1bjj\r", ":\x1bjj\r"])
+async def test_a_queue_is_opened_however_fast_it_is_found(source: ScriptedSource, keys: str) -> None:
+    async with opened(source, one_of_each()) as pilot:
+        await press(pilot, *[{"\r": "enter", "\x1b": "escape"}.get(key, key) for key in keys])
+        queue = (await wait_for_screen(pilot, QueueScreen)).queue
+    async with opened(source, one_of_each()) as pilot:
+        type_at_once(pilot, keys)
+        assert (await wait_for_screen(pilot, QueueScreen)).queue == queue
