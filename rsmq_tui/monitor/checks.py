@@ -23,7 +23,6 @@ from rsmq_tui.monitor.text import (
     and_more,
     count,
     duration,
-    is_named,
     plural,
     printable,
     printable_name,
@@ -34,7 +33,7 @@ from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.reasons import reason, waited
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
 from rsmq_tui.protocol import SERVER_ERRORS, Failure, RawMessage, Row, RsmqReader, failure_of, leading_int
-from rsmq_tui.protocol.kinds import LIST, kind_named, kind_of, read_reference
+from rsmq_tui.protocol.kinds import LIST, is_among, kind_named, kind_of, read_reference
 from rsmq_tui.protocol.lists.reader import ListReader
 from rsmq_tui.protocol.server.status import STALE_REPLICA
 
@@ -468,15 +467,12 @@ def choose(
     checked: Checked, queues: Sequence[QueueState], limits: Limits, where: str, empty: Sequence[str] = ()
 ) -> None:
     """Select the queues, by name or reference; a named queue that matches a pattern of ``empty`` need not exist."""
-    chosen: set[str] = set()
-    names = {queue.name for queue in queues}
+    kind, chosen = kind_of(checked.ns), set[str]()
     for wanted in limits.queues:
         named = read_reference(wanted, checked.ns)
-        texts = {wanted}
-        if named is not None and (named.kind, named.ns) == (kind_of(checked.ns), checked.ns):
-            texts.add(named.queue)
-        found = texts & names or {name for name in names if is_pattern(wanted) and is_named(name, texts)}
-        if not found and (is_pattern(wanted) or not any(is_named(text, empty) for text in texts)):
+        name = named.queue if named is not None and (named.kind, named.ns) == (kind, checked.ns) else wanted
+        found = {queue.name for queue in queues if is_among(queue.name, kind, (wanted, name))}
+        if not found and (is_pattern(wanted) or not is_among(name, kind, empty)):
             what = "no queue matches this pattern" if is_pattern(wanted) else "no such queue"
             checked.add(Status.UNKNOWN, "missing", wanted, f"{what} {where}")
         chosen |= found

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
-from fnmatch import fnmatchcase
 from itertools import accumulate
 
 UNKNOWN = "–"
@@ -414,8 +413,3 @@ def read_size(text: str) -> int | str:
     if found is None:
         return "a size must be a number of bytes, or have a unit of 1024: 512, 64k, 1m"
     return round(float(found[1]) * _SIZES[(found[2] or "").lower()])
-
-
-def is_named(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a name is one of some names, or matches one of them as a pattern with ``*``, ``?`` and ``[]``."""
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
