@@ -536,22 +536,25 @@ def reconcile(found: Sequence[Checked]) -> None:
     A named queue needs to exist in only one of them. If there are lists, one of them may be empty if another holds
     queues, and a user who can read the lists need not be able to read RSMQ's keys.
     """
+    lists = None if kind_of(found[-1].ns).has_namespaces else found[-1]
     read = [checked for checked in found if checked.failure is None]
-    nowhere = [{problem.queue for problem in checked.problems if problem.kind == "missing"} for checked in read]
-    missing = set.intersection(*nowhere) if nowhere else set()
-    *others, lists = found
-    if kind_of(lists.ns).has_namespaces:
-        others = []
-        missing.add(None)
-    elif any(checked.queues for checked in found):
-        missing.discard(None)
+    missing = [{problem.queue for problem in checked.problems if problem.kind == "missing"} for checked in read]
+
+    def is_resolved(problem: Problem, failure: str | None) -> bool:
+        match problem.kind, problem.queue:
+            case "missing", None:
+                return lists is not None and any(checked.queues for checked in found)
+            case "missing", queue:
+                return any(queue not in queues for queues in missing)
+            case "unreachable", _:
+                return lists is not None and lists.failure is None and failure in _OF_RSMQ_ALONE
+        return False
+
     for checked in found:
-        checked.problems = [p for p in checked.problems if p.kind != "missing" or p.queue in missing]
-    for checked in others:
-        if lists.failure is None and checked.failure in _OF_RSMQ_ALONE:
-            refused = [problem for problem in checked.problems if problem.kind == "unreachable"]
-            checked.problems = [problem for problem in checked.problems if problem not in refused]
-            checked.notes += [f"namespace {checked.ns} was not checked: {problem.text}" for problem in refused]
+        resolved = [problem for problem in checked.problems if is_resolved(problem, checked.failure)]
+        checked.problems = [problem for problem in checked.problems if problem not in resolved]
+        refused = (problem.text for problem in resolved if problem.kind == "unreachable")
+        checked.notes += [f"namespace {checked.ns} was not checked: {text}" for text in refused]
 
 
 @dataclass(slots=True)
