@@ -231,8 +231,8 @@ Scanned = Callable[[str, int, int], None]
 class Problem:
     """One problem; ``queue`` is None for a problem of the server. ``value`` and ``limit`` are in the unit of ``kind``.
 
-    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, expired, index, missing, unreachable,
-    timeout, unread and state.
+    ``kind`` is one of broken, poisoned, aged, depth, age_ms, rc, stalled_ms, expired, memory, replication, index,
+    missing, unreachable, timeout, unread and state.
     """
 
     status: Status
@@ -317,49 +317,47 @@ async def in_time(checking: Coroutine[None, None, None], checked: Checked, limit
     return checked
 
 
-@dataclass(slots=True)
-class _Idle:
-    """Finds queues without receives or takes, since earlier checks or according to the queue's own counters."""
+async def _judge_idle(checked: Checked, queues: Sequence[QueueState], last_seen: LastSeen, limit: CheckLimit) -> None:
+    """Find checked queues without receives or takes, since earlier checks or according to their own counters.
 
+    All ``queues`` are stored, because another check may select others.
+    """
+    known = await asyncio.to_thread(last_seen.update, checked.at_ms, queues)
+    if known.problem:
+        words = f"--stalled cannot read the state of earlier checks: {known.problem}"
+        checked.add(Status.UNKNOWN, "state", None, words)
+    elif known.is_first:
+        label = kind_of(checked.ns).label
+        of_lists = f" of {label}" if label else ""
+        checked.notes.append(f"--stalled: this is the first check{of_lists}, with nothing to compare to yet")
+    for queue in checked.queues:
+        if not queue.ready:
+            continue
+        kind = kind_named(queue.kind)
+        idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
+        if queue.totalrecv == 0:
+            # Without any receive, a ready message has waited since it became due, or since the queue was created:
+            # older messages may have been moved there.
+            waiting_ms = queue.waiting_ms(checked.at_ms) or 0
+            if queue.created_ms is not None and queue.created_ms <= checked.at_ms:
+                waiting_ms = min(waiting_ms, checked.at_ms - queue.created_ms)
+            idle_ms = max(idle_ms, waiting_ms)
+        # The messages that earlier checks saw may be deleted: nothing is idle before its first message is ready.
+        # The time in an item of a list is by the clock of its producer, which may be ahead.
+        if queue.oldest_ready_due_ms is not None and queue.oldest_ready_due_ms <= checked.at_ms:
+            idle_ms = min(idle_ms, checked.at_ms - queue.oldest_ready_due_ms)
+        checked.idle_ms[queue.name] = idle_ms
+        if over := limit.reached(idle_ms):
+            words = f"{plural(queue.ready, kind.noun)} ready and none {kind.taken} for {duration(idle_ms)}"
+            checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
+
+
+@dataclass(slots=True)
+class _Check:
     limits: Limits
     thresholds: Thresholds
     last_seen: LastSeen
     checked: Checked
-
-    async def judge_idle(self, queues: Sequence[QueueState], limit: CheckLimit, lists: str = "") -> None:
-        """Judge the checked queues; store all ``queues``, because another check may select others."""
-        checked = self.checked
-        known = await asyncio.to_thread(self.last_seen.update, checked.at_ms, queues)
-        if known.problem:
-            checked.add(
-                Status.UNKNOWN, "state", None, f"--stalled cannot read the state of earlier checks: {known.problem}"
-            )
-        elif known.is_first:
-            checked.notes.append(f"--stalled: this is the first check{lists}, with nothing to compare to yet")
-        for queue in checked.queues:
-            if not queue.ready:
-                continue
-            kind = kind_named(queue.kind)
-            idle_ms = checked.at_ms - known.since_ms.get(queue.name, checked.at_ms)
-            if queue.totalrecv == 0:
-                # Without any receive, a ready message has waited since it became due, or since the queue was created:
-                # older messages may have been moved there.
-                waiting_ms = queue.waiting_ms(checked.at_ms) or 0
-                if queue.created_ms is not None and queue.created_ms <= checked.at_ms:
-                    waiting_ms = min(waiting_ms, checked.at_ms - queue.created_ms)
-                idle_ms = max(idle_ms, waiting_ms)
-            # The messages that earlier checks saw may be deleted: nothing is idle before its first message is ready.
-            # The time in an item of a list is by the clock of its producer, which may be ahead.
-            if queue.oldest_ready_due_ms is not None and queue.oldest_ready_due_ms <= checked.at_ms:
-                idle_ms = min(idle_ms, checked.at_ms - queue.oldest_ready_due_ms)
-            checked.idle_ms[queue.name] = idle_ms
-            if over := limit.reached(idle_ms):
-                words = f"{plural(queue.ready, kind.noun)} ready and none {kind.taken} for {duration(idle_ms)}"
-                checked.add(over[0], "stalled_ms", queue.name, words, idle_ms, over[1])
-
-
-@dataclass(slots=True)
-class _Check(_Idle):
     reader: RsmqReader
     scanned: Scanned
 
@@ -376,7 +374,7 @@ class _Check(_Idle):
         try:
             await self._judge_server()
             if self.limits.stalled_ms is not None:
-                await self.judge_idle(snapshot.queues, self.limits.stalled_ms)
+                await _judge_idle(self.checked, snapshot.queues, self.last_seen, self.limits.stalled_ms)
             if self.limits.rc is None:
                 await self._check_receive_counts()
             else:
@@ -558,7 +556,11 @@ def reconcile(found: Sequence[Checked]) -> None:
 
 
 @dataclass(slots=True)
-class _ListCheck(_Idle):
+class _ListCheck:
+    limits: Limits
+    thresholds: Thresholds
+    last_seen: LastSeen
+    checked: Checked
     reader: ListReader
     patterns: Sequence[str]
     age: JsonPath | None
@@ -586,7 +588,7 @@ class _ListCheck(_Idle):
         if limits.stalled_ms is not None:
             # Lists do not count takes: a hash of the next item replaces the counter.
             marked = [queue._replace(totalrecv=self._mark(queue)) for queue in queues]
-            await self.judge_idle(marked, limits.stalled_ms, " of lists")
+            await _judge_idle(checked, marked, self.last_seen, limits.stalled_ms)
         self._note_what_is_unknown()
 
     async def _poll(self) -> tuple[QueueState, ...]:
