@@ -141,9 +141,10 @@ class QueueDetector:
         self._thresholds = thresholds
         self._reported = dict(reported or {})
         self._last: tuple[QueueState, ...] | None = None
-        # The time of the previous poll, and of the one that is being compared with it.
+        # The time of the previous poll, of the one that is being compared with it, and the events found by that.
         self._last_ms: int | None = None
-        self._at_ms: int | None = None
+        self._at_ms = 0
+        self._found: list[Event] = []
         self._was_lost = False
         # The last INFO, and whether the server was restarted between the two polls that are compared.
         self._info: ServerInfo | None = None
@@ -167,43 +168,42 @@ class QueueDetector:
         if snapshot.connection.failure is not None or snapshot.connection.fresh_at_s is None:
             self._was_lost = True
             return []
-        at_ms, queues, last = snapshot.at_ms, snapshot.queues, self._last
-        self._last, self._last_ms, self._at_ms = queues, self._at_ms, at_ms
+        queues, last = snapshot.queues, self._last
+        self._last_ms = None if last is None else self._at_ms
+        self._last, self._at_ms, self._found = queues, snapshot.at_ms, []
         change = server_change(self._info, snapshot.info)
         self._info = snapshot.info or self._info
         # INFO may show a restart some polls later: which of them it was before is not certain then.
         self._was_restarted = change is not None and change.is_restart and change.until_ms >= (self._last_ms or 0)
-        found: list[Event] = []
         if last is None:
-            self._begin_ms = at_ms
-            self._begin(queues, at_ms, found)
+            self._begin_ms = self._at_ms
+            self._begin(queues)
         elif queues is not last:
-            self._compare(last, snapshot, found)
+            self._compare(last, snapshot)
         else:
-            self._report_churn(at_ms, found)
+            self._report_churn()
         if self._held:
-            self._settle(at_ms, found)
+            self._settle()
         self._was_lost = False
-        return found
+        return self._found
 
-    def _begin(self, queues: Sequence[QueueState], at_ms: int, found: list[Event]) -> None:
+    def _begin(self, queues: Sequence[QueueState]) -> None:
         """Report troubles that were not reported before, and the end of those that were."""
         for queue in queues:
             reported = self._reported.get(queue.name)
             if reported is not None:
                 self._verdicts[queue.name] = Hysteresis(reported.verdict, reported.at_ms, QUEUE_FLAP_SPAN_MS)
-                self._follow(queue, at_ms, found)
+                self._follow(queue)
             else:
-                self._meet(queue, at_ms, found)
+                self._meet(queue)
 
-    def _meet(self, queue: QueueState, at_ms: int, found: list[Event]) -> None:
+    def _meet(self, queue: QueueState) -> None:
         """Process the verdict of a queue of which nothing was known."""
         if queue.verdict is not Verdict.OK:
             self._verdicts[queue.name] = Hysteresis(None, span_ms=QUEUE_FLAP_SPAN_MS)
-            self._follow(queue, at_ms, found)
+            self._follow(queue)
 
-    def _compare(self, last: Sequence[QueueState], snapshot: Snapshot, found: list[Event]) -> None:
-        at_ms = snapshot.at_ms
+    def _compare(self, last: Sequence[QueueState], snapshot: Snapshot) -> None:
         differences = snapshot.differences(last)
         gone, created = differences.gone, differences.created
         self._note_filled(differences.before)
@@ -221,27 +221,27 @@ class QueueDetector:
         self._forget({queue.name for queue in gone} | others)
         for before, after in pairs:
             if after.name not in others:
-                self._compare_queue(before, after, at_ms, found)
+                self._compare_queue(before, after)
         for queue in (*created, *(after for _, after in again)):
-            self._meet(queue, at_ms, found)
+            self._meet(queue)
         if self._was_restarted:
             shrunk = {after.name: before for before, after in pairs if _lost_some(before, after)}
-            found += self._many(
-                [after for _, after in pairs if after.name in shrunk], at_ms, EventKind.SHRUNK,
+            self._add_many(
+                [after for _, after in pairs if after.name in shrunk], EventKind.SHRUNK,
                 lambda queue: _shrunk(shrunk[queue.name], queue), of_many="shrunk with the restart of the server",
                 is_loss=True,
             )  # fmt: skip
-            found += self._many(
+            self._add_many(
                 # A list of which searches found no key was empty.
-                [queue for queue in gone if queue.created_ms is not None], at_ms, EventKind.DELETED,
+                [queue for queue in gone if queue.created_ms is not None], EventKind.DELETED,
                 partial(_deleted, how="lost with the restart of the server"),
                 of_many="lost with the restart of the server", is_loss=True,
             )  # fmt: skip
             gone = [queue for queue in gone if queue.created_ms is None]
-        self._deleted.add(gone, at_ms)
-        self._created.add(created, at_ms)
-        self._report_churn(at_ms, found)
-        found += self._again(again, at_ms, are_all=len(again) == len(last))
+        self._deleted.add(gone, self._at_ms)
+        self._created.add(created, self._at_ms)
+        self._report_churn()
+        self._report_again(again, are_all=len(again) == len(last))
 
     def _forget(self, names: Set[str]) -> None:
         """Forget queues that no longer exist; others may have their names."""
@@ -264,84 +264,80 @@ class QueueDetector:
                 if since_ms is not None and since_ms <= latest_ms:
                     self._filled.add(queue.name)
 
-    def _again(self, pairs: Sequence[tuple[QueueState, QueueState]], at_ms: int, *, are_all: bool) -> list[Event]:
+    def _report_again(self, pairs: Sequence[tuple[QueueState, QueueState]], *, are_all: bool) -> None:
         """Report queues that were deleted and created again, by their states; several at a restart are one event."""
         gone = "lost with the restart of the server" if self._was_restarted else "deleted"
         if len(pairs) <= 1 or not (are_all or self._was_lost or self._was_restarted):
             before = {after.name: before for before, after in pairs}
-            return self._many(
-                [after for _, after in pairs], at_ms, EventKind.CREATED,
-                lambda queue: f"{gone}{_held([before[queue.name]])}, and created again",
+            self._add_many(
+                [after for _, after in pairs], EventKind.CREATED,
+                lambda queue: f"{gone}{_held_words([before[queue.name]])}, and created again",
                 of_many=f"{gone}, and created again", is_loss=self._was_restarted,
             )  # fmt: skip
-        names = [after.name for _, after in pairs[:_NAMED]]
+            return
         why = "" if self._was_restarted else ", as if the server had lost its data"
-        held = _held(before for before, _ in pairs)
-        words = f"{plural(len(pairs), 'queue')} {gone}{held}, and created again{why}: {_some(names)}"
-        details = {"queues": len(pairs), "names": names}
-        same = str(len(pairs))
-        return [self._event(at_ms, None, EventKind.CREATED, Severity.WARNING, words, details=details, same=same)]
+        what = f"{gone}{_held_words(before for before, _ in pairs)}, and created again{why}"
+        self._add_as_one([after for _, after in pairs], EventKind.CREATED, Severity.WARNING, what, str(len(pairs)))
 
-    def _many(
+    def _add_many(
         self,
-        queues: Iterable[QueueState],
-        at_ms: int,
+        queues: Sequence[QueueState],
         kind: EventKind,
         text: Callable[[QueueState], str],
         *,
-        of_many: str = "",
-        is_loss: bool = False,
-    ) -> list[Event]:
-        """Report the same of some queues, or of many as one event, whose text is then ``of_many``, or else the kind."""
+        of_many: str,
+        is_loss: bool,
+    ) -> None:
+        """Report the same of some queues, or of many as one event, whose text is then ``of_many``."""
         severity = Severity.WARNING if is_loss else Severity.INFO
-        some = list(queues)
-        if len(some) <= _ONE_BY_ONE:
-            return [self._of_one(queue, at_ms, kind, severity, text(queue)) for queue in some]
-        return [self._of_many(some, at_ms, kind, severity, of_many or kind, str(len(some)))]
+        if len(queues) > _ONE_BY_ONE:
+            self._add_as_one(queues, kind, severity, of_many, str(len(queues)))
+            return
+        for queue in queues:
+            self._add_one(queue, kind, severity, text(queue))
 
-    def _report_churn(self, at_ms: int, found: list[Event]) -> None:
+    def _report_churn(self) -> None:
         """Report queues that were deleted or created, if it is time for it."""
         for churn, kind, text in (
             (self._deleted, EventKind.DELETED, _deleted),
             (self._created, EventKind.CREATED, _created),
         ):
-            seen, are_many = churn.pop(at_ms)
+            seen, are_many = churn.pop(self._at_ms)
             if not are_many:
-                found += (self._of_one(queue, seen_ms, kind, Severity.INFO, text(queue)) for seen_ms, queue in seen)
+                for seen_ms, queue in seen:
+                    self._add_one(queue, kind, Severity.INFO, text(queue), seen_ms)
                 continue
-            queues, span_ms = [queue for _, queue in seen], at_ms - seen[0][0]
+            queues, span_ms = [queue for _, queue in seen], self._at_ms - seen[0][0]
             # Another dashboard counts other minutes, so the number would not tell that its event is the same.
             what, same = (f"{kind} within {duration(span_ms)}", "many") if span_ms > 0 else (kind, str(len(queues)))
-            found.append(self._of_many(queues, at_ms, kind, Severity.INFO, what, same))
+            self._add_as_one(queues, kind, Severity.INFO, what, same)
 
-    def _of_one(self, queue: QueueState, at_ms: int, kind: EventKind, severity: Severity, text: str) -> Event:
-        details, same = _facts(queue), str(queue.created_ms)
-        return self._event(at_ms, queue.name, kind, severity, text, details=details, same=same)
+    def _add_one(
+        self, queue: QueueState, kind: EventKind, severity: Severity, text: str, at_ms: int | None = None
+    ) -> None:
+        self._add(kind, severity, text, queue.name, at_ms=at_ms, details=_facts(queue), same=str(queue.created_ms))
 
-    def _of_many(
-        self, queues: Sequence[QueueState], at_ms: int, kind: EventKind, severity: Severity, what: str, same: str
-    ) -> Event:
+    def _add_as_one(
+        self, queues: Sequence[QueueState], kind: EventKind, severity: Severity, what: str, same: str
+    ) -> None:
         names = [queue.name for queue in queues[:_NAMED]]
-        held = _held(queues) if kind is EventKind.DELETED else ""
+        held = _held_words(queues) if kind is EventKind.DELETED else ""
         words = f"{plural(len(queues), 'queue')} {what}{held}: {_some(names)}"
-        details = {"queues": len(queues), "names": names}
-        return self._event(at_ms, None, kind, severity, words, details=details, same=same)
+        self._add(kind, severity, words, details={"queues": len(queues), "names": names}, same=same)
 
-    def _compare_queue(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
+    def _compare_queue(self, before: QueueState, after: QueueState) -> None:
         if before.verdict is not after.verdict:
-            self._follow(after, at_ms, found, before)
+            self._follow(after, before)
         if before[_ATTRIBUTES] != after[_ATTRIBUTES]:
-            self._compare_attributes(before, after, at_ms, found)
+            self._compare_attributes(before, after)
         if before.depth and after.depth == 0 and after.name in self._filled:
             self._filled.discard(after.name)
             if self._was_restarted and _lost_some(before, after):
                 return
             words = f"empty; it held {plural(before.depth, 'message')} at the previous poll"
-            details = {"depth": before.depth}
-            found.append(self._event(at_ms, after.name, EventKind.EMPTIED, Severity.INFO, words, details=details))
+            self._add(EventKind.EMPTIED, Severity.INFO, words, after.name, details={"depth": before.depth})
 
-    def _compare_attributes(self, before: QueueState, after: QueueState, at_ms: int, found: list[Event]) -> None:
-        make = partial(self._event, at_ms, after.name)
+    def _compare_attributes(self, before: QueueState, after: QueueState) -> None:
         changed = {
             name: (old, new)
             for name in ("vt_s", "delay_s", "maxsize")
@@ -352,9 +348,9 @@ class QueueDetector:
             words = ", ".join(f"{name.removesuffix('_s')} {_shown(name, old)} to {_shown(name, new)}"
                               for name, (old, new) in changed.items())  # fmt: skip
             details = {name: {"before": old, "after": new} for name, (old, new) in changed.items()}
-            found.append(make(EventKind.ATTRIBUTES, Severity.INFO, words, details=details, same=words))
+            self._add(EventKind.ATTRIBUTES, Severity.INFO, words, after.name, details=details, same=words)
 
-    def _follow(self, queue: QueueState, at_ms: int, found: list[Event], last: QueueState | None = None) -> None:
+    def _follow(self, queue: QueueState, last: QueueState | None = None) -> None:
         """Report a verdict that changed, or wait; ``last`` is the state before it, None if that is not known."""
         verdict = queue.verdict
         known = self._verdicts.get(queue.name)
@@ -382,17 +378,17 @@ class QueueDetector:
         elif last is not None and last.verdict is known.reported and last.pending_since_ms is not None:
             # A verdict lasts longer than its condition. Another trouble may follow before the queue is ok.
             self._ended_ms[queue.name] = last.pending_since_ms
-        if known.change(verdict, at_ms, self._last_ms):
+        if known.change(verdict, self._at_ms, self._last_ms):
             changes = known.changes
             words = (
                 f"its verdict changes often, {verdict} now: the next one is reported when it has lasted for "
                 f"{duration(QUEUE_FLAP_SPAN_MS)}, or for {duration(FLAP_SPAN_MS)} if it is {_ERRORS}"
             )
             details = {"verdict": verdict.value, "told": known.reported.value, "changes": changes}
-            found.append(self._event(at_ms, queue.name, EventKind.FLAPPING, Severity.WARNING, words, details=details))
+            self._add(EventKind.FLAPPING, Severity.WARNING, words, queue.name, details=details)
         is_worse = known.reported is None or verdict.rank < known.reported.rank
         if is_worse and (not known.is_flapping or known.is_new):
-            self._report(queue, last, known, found)
+            self._report(queue, last, known)
         elif known.is_flapping or verdict is not known.reported:
             self._held[queue.name] = queue, last
         else:
@@ -406,16 +402,16 @@ class QueueDetector:
         is_known = queue.since_ms is not None and reported.at_ms < queue.since_ms < self._begin_ms
         return is_known or queue.verdict is Verdict.BROKEN
 
-    def _settle(self, at_ms: int, found: list[Event]) -> None:
+    def _settle(self) -> None:
         for name, (queue, last) in list(self._held.items()):
             if name in self._watched:
                 continue
             known = self._verdicts[name]
             is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
-            if known.is_settled(at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
-                self._report(queue, last, known, found)
+            if known.is_settled(self._at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
+                self._report(queue, last, known)
 
-    def _report(self, queue: QueueState, last: QueueState | None, known: Hysteresis, found: list[Event]) -> None:
+    def _report(self, queue: QueueState, last: QueueState | None, known: Hysteresis) -> None:
         before, changed_ms, lasted_ms = known.reported, known.changed_ms, self._lasted_ms(queue.name, known, last)
         changes = known.report()
         self._held.pop(queue.name, None)
@@ -437,12 +433,9 @@ class QueueDetector:
         begin_ms = changed_ms if queue.since_ms is None else queue.since_ms
         if verdict.is_trouble:
             self._began_ms[queue.name] = begin_ms
-        severity = _SEVERITIES.get(verdict, Severity.INFO)
-        found.append(
-            self._event(
-                changed_ms, queue.name, EventKind.VERDICT, severity, words,
-                details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
-            )
+        self._add(
+            EventKind.VERDICT, _SEVERITIES.get(verdict, Severity.INFO), words, queue.name, at_ms=changed_ms,
+            details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
         )  # fmt: skip
 
     def _lasted_ms(self, name: str, known: Hysteresis, last: QueueState | None) -> int | None:
@@ -457,24 +450,27 @@ class QueueDetector:
             begin_ms = min(begin_ms, last.since_ms)
         return max(0, end_ms - begin_ms)
 
-    def _event(
+    def _add(
         self,
-        at_ms: int,
-        queue: str | None,
         kind: EventKind,
         severity: Severity,
         text: str,
+        queue: str | None = None,
         *,
-        details: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any],
+        at_ms: int | None = None,
         same: str = "",
         begin_ms: int | None = None,
         after_ms: int | None = None,
-    ) -> Event:
+    ) -> None:
+        """Add an event, by default at the time of this poll, of a queue or of several."""
+        at_ms = self._at_ms if at_ms is None else at_ms
         begin_ms = at_ms if begin_ms is None else begin_ms
         after_ms = self._last_ms if after_ms is None else after_ms
-        return Event(
-            at_ms, self._server, self._ns, queue, kind, severity, text, details or {}, same, begin_ms,
-            after_ms=after_ms,
+        self._found.append(
+            Event(
+                at_ms, self._server, self._ns, queue, kind, severity, text, details, same, begin_ms, after_ms=after_ms,
+            )
         )  # fmt: skip
 
 
@@ -497,10 +493,10 @@ def _created(queue: QueueState) -> str:
 
 def _deleted(queue: QueueState, how: str | None = None) -> str:
     # A list without items has no key, so whether it was deleted is unknown.
-    return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{_held([queue])}"
+    return f"{how or ('gone' if queue.created_ms is None else 'deleted')}{_held_words([queue])}"
 
 
-def _held(queues: Iterable[QueueState]) -> str:
+def _held_words(queues: Iterable[QueueState]) -> str:
     """Say how many messages queues held when they were there; empty if that is not known."""
     depths = [queue.depth for queue in queues if queue.depth is not None]
     return f", with {plural(sum(depths), 'message')} at the previous poll" if depths else ""
