@@ -23,7 +23,7 @@ from rsmq_tui.events.alerts.store import AlertStore, ReportedCondition, Topic
 from rsmq_tui.events.detector import Hysteresis, Losses, OutageClock, back_words, losses_of, lost_words
 from rsmq_tui.monitor import QueueState, Snapshot, Thresholds, Verdict, reason
 from rsmq_tui.monitor.incidents import HOLD_MS
-from rsmq_tui.monitor.model import Differences, was_created_again
+from rsmq_tui.monitor.model import was_created_again
 from rsmq_tui.monitor.text import count, duration
 from rsmq_tui.monitor.tracking.forecast import FORECAST_EVERY_MS, KNOWN_MS, limit_words
 from rsmq_tui.profiles.alerts import (
@@ -50,6 +50,7 @@ _RESTARTED_MS = 10_000
 # Conditions on receive counts, of which each poll looks at a part.
 _LOOKED = (TROUBLE, Verdict.POISONED.value, RECEIVE_COUNT)
 _FOREVER = 1 << 62
+_NO_LOSSES = Losses()
 # What a message says of queues that were deleted by changes of this program.
 DELETED_HERE = "deleted by rsmq-tui"
 
@@ -224,6 +225,23 @@ class _Now:
         return round(self.wall_s * 1000)
 
 
+@dataclass(slots=True)
+class _Place:
+    """What is kept of a place: the queues, the time and the INFO of its last poll, and the last change of its server.
+
+    That was found at ``changed_ms``, when the ``losses`` were missing, compared with a poll ``span_ms`` before. The
+    times are of the monotonic clock.
+    """
+
+    queues: Sequence[QueueState] = ()
+    polled_ms: int | None = None
+    info: ServerInfo | None = None
+    change: ServerChange | None = None
+    changed_ms: int = -_FOREVER
+    losses: Losses = _NO_LOSSES
+    span_ms: int = 0
+
+
 class _Poll(NamedTuple):
     """A poll of a place, for all rules: ``muted`` are queues whose trouble is acknowledged.
 
@@ -236,12 +254,9 @@ class _Poll(NamedTuple):
     now: _Now
     thresholds: Thresholds
     muted: Collection[str]
+    place: _Place
     changed: Sequence[QueueState] | None = None
     again: Set[str] = frozenset()
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        return self.profile, self.snapshot.server, self.snapshot.ns
 
     @property
     def has_answer(self) -> bool:
@@ -515,14 +530,8 @@ class AlertRules:
         self._checks = {rule.name: _check_of(rule.when) for rule in rules if rule.when.what not in OF_SERVERS}
         self._followed: dict[tuple[str, ...], _Followed] = {}
         self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
-        self._last: dict[tuple[str, ...], Sequence[QueueState]] = {}
-        # The last INFO of each place, and the last change of its server, by the monotonic clock.
-        self._infos: dict[tuple[str, ...], ServerInfo] = {}
-        self._server_changes: dict[tuple[str, ...], ServerChange] = {}
-        # When each place was polled last.
-        self._last_ms: dict[tuple[str, ...], int] = {}
-        # When a place last found that its server was changed, what was missing then, and since when.
-        self._restarts: dict[tuple[str, ...], tuple[int, Losses, int]] = {}
+        # By profile, server and namespace.
+        self._places: dict[tuple[str, str, str], _Place] = {}
         # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
         self._of_servers: dict[tuple[str, str], dict[str, bool | None]] = {}
         self._outages: dict[tuple[str, str], OutageClock] = {}
@@ -538,9 +547,10 @@ class AlertRules:
         muted: Collection[str] = (),
     ) -> list[Notice]:
         """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
-        poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, muted)
+        place = self._places.setdefault((profile, snapshot.server, snapshot.ns), _Place())
+        poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, muted, place)
         if poll.has_answer:
-            poll = self._compared(poll)
+            poll = _compared(poll)
         found: list[Notice] = []
         for rule in self._rules:
             if rule.profiles and profile not in rule.profiles:
@@ -551,36 +561,13 @@ class AlertRules:
                 found += self._take_queues(rule, poll)
         return found
 
-    def _compared(self, poll: _Poll) -> _Poll:
-        """Compare a poll with the last one of its place."""
-        last, self._last[poll.place] = self._last.get(poll.place), poll.snapshot.queues
-        differences = poll.snapshot.differences(last or ())
-        self._note_change(poll, differences)
-        self._last_ms[poll.place] = poll.now.ms
-        again = {one.name for was, one in differences.pairs if was_created_again(was.created_ms, one.created_ms)}
-        is_whole = last is None or differences.gone or differences.created
-        return poll._replace(changed=None if is_whole else differences.after, again=again)
-
-    def _note_change(self, poll: _Poll, differences: Differences) -> None:
-        """Remember that another process answers for the server of a place than before, and what it lost."""
-        place, snapshot, now = poll.place, poll.snapshot, poll.now
-        change = server_change(self._infos.get(place), snapshot.info)
-        if snapshot.info is not None:
-            self._infos[place] = snapshot.info
-        if change is not None:
-            ahead_ms = now.ms - snapshot.at_ms
-            from_ms, until_ms = change.from_ms + ahead_ms, change.until_ms + ahead_ms
-            self._server_changes[place] = change._replace(from_ms=from_ms, until_ms=until_ms)
-            losses = losses_of(differences) if change.is_restart else Losses()
-            self._restarts[place] = now.ms, losses, self._last_ms.get(place, now.ms)
-
     def _take_queues(self, rule: Rule, poll: _Poll) -> list[Notice]:
         """Apply a rule to the queues of a place."""
         snapshot, now = poll.snapshot, poll.now
         topic = Topic(self._contents[rule.name], rule.when.text, poll.profile, snapshot.server, snapshot.ns)
         followed = self._follow(topic, rule, now)
         self._observe_queues(rule, poll, followed)
-        due = followed.due(now, poll.muted, self._server_changes.get(poll.place))
+        due = followed.due(now, poll.muted, poll.place.change)
         return self._notices_of_queues(rule, poll, due) if due else []
 
     def _observe_queues(self, rule: Rule, poll: _Poll, followed: _Followed) -> None:
@@ -652,8 +639,7 @@ class AlertRules:
             outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
             why = lost_words(failure)
         elif rule.when.what == SERVER_RESTARTED:
-            found_ms, *_ = self._restarts.get(poll.place, (-_FOREVER, None))
-            places[place] = now.ms - found_ms < _RESTARTED_MS
+            places[place] = now.ms - poll.place.changed_ms < _RESTARTED_MS
             holds = any(places.values())
             why = self._restart_words(profile, snapshot, now)
         else:
@@ -682,19 +668,15 @@ class AlertRules:
 
     def _restart_words(self, profile: str, snapshot: Snapshot, now: _Now) -> str:
         """Return what happened to a server, and what all of its places miss since."""
-        restarts = [
-            (self._server_changes[place], losses, found_ms - last_ms)
-            for place, (found_ms, losses, last_ms) in self._restarts.items()
-            if place[:2] == (profile, snapshot.server) and now.ms - found_ms < _RESTARTED_MS
-        ]
-        if not restarts:
+        places = [place for of, place in self._places.items() if of[:2] == (profile, snapshot.server)]
+        changed = [place for place in places if now.ms - place.changed_ms < _RESTARTED_MS]
+        if not changed or (change := changed[0].change) is None:
             return ""
-        change, *_ = restarts[0]
         up = "" if snapshot.info is None else f", up for {duration(snapshot.info.uptime_s * 1000)}"
         if not change.is_restart:
             return f"{change.words}{up}"
-        lost = Losses(*map(sum, zip(*(losses for _, losses, _ in restarts), strict=True)))
-        since = duration(max(span_ms for *_, span_ms in restarts))
+        lost = Losses(*map(sum, zip(*(place.losses for place in changed), strict=True)))
+        since = duration(max(place.span_ms for place in changed))
         return f"{change.words}{up}: {lost.words}, compared with the poll {since} before"
 
     def _follow(self, topic: Topic, rule: Rule, now: _Now) -> _Followed:
@@ -711,7 +693,7 @@ class AlertRules:
         if not rule.queues:
             return queues
         wanted = self._wanted.setdefault(rule.name, {})
-        if len(wanted) > 2 * sum(map(len, self._last.values())):
+        if len(wanted) > 2 * sum(len(place.queues) for place in self._places.values()):
             # Most of these queues are gone.
             wanted.clear()
         found = []
@@ -723,6 +705,22 @@ class AlertRules:
             if is_wanted:
                 found.append(queue)
         return found
+
+
+def _compared(poll: _Poll) -> _Poll:
+    """Compare a poll with the last one of its place, and remember it."""
+    place, snapshot, last_ms = poll.place, poll.snapshot, poll.place.polled_ms
+    differences = snapshot.differences(place.queues)
+    change, ahead_ms = server_change(place.info, snapshot.info), poll.now.ms - snapshot.at_ms
+    if change is not None:
+        # Another process answers for the server than before.
+        place.change = change._replace(from_ms=change.from_ms + ahead_ms, until_ms=change.until_ms + ahead_ms)
+        place.losses = losses_of(differences) if change.is_restart else _NO_LOSSES
+        place.changed_ms, place.span_ms = poll.now.ms, 0 if last_ms is None else poll.now.ms - last_ms
+    place.queues, place.polled_ms, place.info = snapshot.queues, poll.now.ms, snapshot.info or place.info
+    again = {one.name for was, one in differences.pairs if was_created_again(was.created_ms, one.created_ms)}
+    is_whole = last_ms is None or differences.gone or differences.created
+    return poll._replace(changed=None if is_whole else differences.after, again=again)
 
 
 def _applied(rule: Rule, *, is_patient: bool) -> Rule:
