@@ -30,7 +30,8 @@ from rsmq_tui.triage.export import Exporting
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.lists.transfer import list_target_notes, prepare_to_list
 from rsmq_tui.triage.rsmq.fixes import prepare_fix, preview_of_fix
-from rsmq_tui.triage.rsmq.plan import check_action, origin_notes, prepare_messages, prepare_queue, preview_of_queue
+from rsmq_tui.triage.rsmq.plan import check_action, prepare_messages, prepare_queue, preview_of_queue
+from rsmq_tui.triage.rsmq.redrive import redrive_notes
 from rsmq_tui.triage.scope import (
     BODIES_SHOWN,
     SAME_MESSAGE,
@@ -91,13 +92,13 @@ class RsmqBackend(Backend):
         own, notes = await self._notes(action)
         guard = guard_of(action, scope)
         selection = Selection()
-        origins: tuple[str, ...] = ()
+        sources: tuple[str, ...] = ()
         try:
             found = await self._select(action, scope, selection, on_progress)
             check_room(journal.limit_bytes, action, selection)
             bodies = await self._some_bodies(action, selection)
             if isinstance(action, actions.Redrive):
-                origins = await origin_notes(self._editor, journal, action, selection)
+                sources = await redrive_notes(self._editor, journal, action, selection)
         except BaseException:
             selection.close()
             raise
@@ -109,7 +110,7 @@ class RsmqBackend(Backend):
             selection=selection,
             elsewhere=found.elsewhere,
             unsearched=found.unsearched,
-            notes=(guard.sentence, *notes, *origins, *_due_notes(action, selection), *_unit_notes(action, selection)),
+            notes=(guard.sentence, *notes, *sources, *_due_notes(action, selection), *_unit_notes(action, selection)),
             fields=own,
             guard=guard,
             left_is_asked=isinstance(scope, Marked | Named),

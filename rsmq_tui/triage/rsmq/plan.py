@@ -1,8 +1,7 @@
 """From an action, on messages or on a queue, to batches of guarded edits, a chunk at a time."""
 
 import asyncio
-import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -10,7 +9,6 @@ from math import inf
 from operator import attrgetter
 from typing import TypeVar
 
-from rsmq_tui.monitor.filters.json_paths import JsonPath, JsonPathError, load, read_path, value_at
 from rsmq_tui.monitor.messages.reading import score_like, score_units
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol import RawMessage, RsmqError, make_id, name_of, rsmq_error, validation
@@ -24,6 +22,7 @@ from rsmq_tui.triage.change import OF_QUEUE, Step
 from rsmq_tui.triage.errors import TriageError, explain
 from rsmq_tui.triage.journal.journal import Journal
 from rsmq_tui.triage.jsonl import read_file
+from rsmq_tui.triage.rsmq.redrive import RedriveSources
 from rsmq_tui.triage.scope import Guard, Preview, ScanCallback, Selection, preview_of_sending
 
 T = TypeVar("T")
@@ -125,115 +124,6 @@ class Targets:
         return creation(queue, values, there)
 
 
-_CHUNK_MESSAGES = 2_000
-_CHUNK_BYTES = 1 << 40
-# How many source queues a preview checks; dead letters rarely come from more.
-_WAYS_SHOWN = 20
-
-_WORDS = r"(?:dlq|dead[-_]?letters?|dead|failed|failures|poison(?:ed)?)"
-_SUFFIX = re.compile(rf"(.+?)[-_]{_WORDS}(?:[-_]queue)?", re.IGNORECASE)
-_PREFIX = re.compile(rf"{_WORDS}[-_](.+)", re.IGNORECASE)
-
-
-class RedriveSources:
-    """Finds the source queue of each message of a dead-letter queue."""
-
-    def __init__(self, action: actions.Redrive, journal: Journal, server: str, ns: str) -> None:
-        self._action = action
-        self._journal = journal
-        self._server, self._ns = server, ns
-        self._moved: dict[bytes, str] | None = None
-        self._named = name_without_dead(action.queue)
-        self._path = None if action.origin is None else _path_of(action.origin)
-
-    @property
-    def need_bodies(self) -> bool:
-        """True if the sources are in the bodies, which must be read then."""
-        return self._action.target is None and self._path is not None
-
-    async def of(self, messages: Sequence[RawMessage]) -> dict[bytes, str]:
-        """Return the source queue of each message, by id; messages of unknown origin are left out."""
-        if self._action.target is not None:
-            return dict.fromkeys((message.id for message in messages), self._action.target)
-        found: dict[bytes, str] = {}
-        for message in messages:
-            said = self._named if self._path is None else _text_at(message.body, self._path)
-            if said is not None:
-                found[message.id] = said
-        if self._path is None:
-            if self._moved is None:
-                self._moved = await asyncio.to_thread(self._journal.sources, self._server, self._ns, self._action.queue)
-            found |= {message.id: self._moved[message.id] for message in messages if message.id in self._moved}
-        return found
-
-
-async def origin_notes(
-    editor: RsmqEditor, journal: Journal, action: actions.Redrive, selection: Selection
-) -> tuple[str, ...]:
-    """Return notes on where dead letters would go; raises what the editor and the journal raise."""
-    if action.target is not None:
-        return ()
-    if action.origin is not None:
-        _path_of(action.origin)
-        return (
-            f"Each goes to the queue at {action.origin} in its body. Bodies are read when the change runs: a message"
-            " that names no queue, or one that does not exist, fails and stays here.",
-        )
-    named = name_without_dead(action.queue)
-    known = "" if named is None else f", else to {named}, by the name of this queue"
-    notes = [f"Each goes to its source queue, as recorded in the journal{known}."]
-    origins = RedriveSources(action, journal, editor.label, editor.ns)
-    ways: Counter[str] = Counter()
-    for chunk in selection.chunks(_CHUNK_MESSAGES, _CHUNK_BYTES):
-        found = await origins.of(chunk)
-        ways.update(found.get(message.id, action.queue) for message in chunk)
-        # There may be millions: yield to the event loop.
-        await asyncio.sleep(0)
-    lost = ways.pop(action.queue, 0)
-    if lost:
-        notes.append(f"{_of(lost, selection.count)} no known origin: {_fail(lost)}.")
-    for queue, count in ways.most_common(_WAYS_SHOWN):
-        try:
-            wrong = "" if (await editor.fields(queue)).exists else "which does not exist"
-        except RsmqError:
-            wrong = "which is not a queue"
-        if wrong:
-            notes.append(f"{_of(count, selection.count)} to go to {queue}, {wrong}: {_fail(count)}.")
-    return tuple(notes)
-
-
-def _of(count: int, whole: int) -> str:
-    if count == whole:
-        return "It has" if count == 1 else f"All {count:,} have"
-    return f"{count:,} of these {'has' if count == 1 else 'have'}"
-
-
-def _fail(count: int) -> str:
-    return "it fails and stays here" if count == 1 else "they fail and stay here"
-
-
-def name_without_dead(queue: str) -> str | None:
-    """Return the source queue in a dead-letter queue's name: ``orders`` for ``orders-dlq`` and ``dead-orders``."""
-    known = _SUFFIX.fullmatch(queue) or _PREFIX.fullmatch(queue)
-    return known[1] if known else None
-
-
-def _text_at(body: bytes | None, path: JsonPath) -> str | None:
-    value = value_at(load(body or b""), path)
-    return value if isinstance(value, str) else None
-
-
-def _path_of(origin: str) -> JsonPath:
-    text = f".{origin.removeprefix('json').removeprefix('.')}"
-    try:
-        path, end = read_path(text)
-    except JsonPathError as error:
-        raise TriageError(f"{origin} is not a JSON path: {error}") from error
-    if not path or end < len(text):
-        raise TriageError(f"{origin} is not a JSON path such as meta.queue")
-    return path
-
-
 # One call blocks the server for about a millisecond: to rescore a message takes 3 µs, to remove it 4 µs, to put it back
 # 6 µs, and to move it 11 µs. What is removed is put back by an undo, in the same batches.
 CHUNK_MESSAGES = 250
@@ -246,7 +136,7 @@ STRAY_BYTES = 250_000
 TOO_LONG = "longer than the target's maxsize"
 NO_TARGET = "the target queue does not exist"
 NO_QUEUE = "the target is not a queue"
-NO_ORIGIN = "its source queue is unknown"
+NO_SOURCE = "its source queue is unknown"
 LEFT_ANOTHER = f"{OF_QUEUE}not changed: it was recreated"
 LEFT_CHANGED = f"{OF_QUEUE}not changed: its attributes have changed"
 LEFT_GONE = f"{OF_QUEUE}already deleted"
@@ -311,7 +201,7 @@ class _Preparing:
     async def changes(self, selection: Selection) -> AsyncGenerator[Step, None]:
         """Yield the batches for the selected messages, one chunk at a time."""
         action, guard, editor = self._action, self._guard, self._editor
-        origins: RedriveSources | None = None
+        sources: RedriveSources | None = None
         for counted in selection.chunks(_messages_per_batch(action), CHUNK_BYTES):
             chunk = counted
             if guard.ages is not None:
@@ -333,8 +223,8 @@ class _Preparing:
                 case actions.Move(target=target):
                     yield await self._move(target, chunk)
                 case actions.Redrive():
-                    origins = origins or RedriveSources(action, self._journal, editor.label, editor.ns)
-                    async for prepared in self._redrive(chunk, origins):
+                    sources = sources or RedriveSources(action, self._journal, editor.label, editor.ns)
+                    async for prepared in self._redrive(chunk, sources):
                         yield prepared
 
     async def _rescore(self, chunk: Messages, later_ms: int) -> Step:
@@ -379,15 +269,15 @@ class _Preparing:
             prepared.renames = True
         return prepared
 
-    async def _redrive(self, chunk: Messages, origins: RedriveSources) -> AsyncGenerator[Step, None]:
+    async def _redrive(self, chunk: Messages, sources: RedriveSources) -> AsyncGenerator[Step, None]:
         queue = self._action.queue
-        at_ms, whole = await self._editor.messages(queue, chunk.ids, bodies=origins.need_bodies)
+        at_ms, whole = await self._editor.messages(queue, chunk.ids, bodies=sources.need_bodies)
         left = Step()
         ways: dict[str, list[RawMessage]] = {}
-        known = await origins.of([message for message in whole if message is not None])
+        known = await sources.of([message for message in whole if message is not None])
         for now in still_there(left, self._guard, chunk, whole, at_ms):
             if (target := known.get(now.id, queue)) == queue:
-                left.failed[NO_ORIGIN] += 1
+                left.failed[NO_SOURCE] += 1
             else:
                 ways.setdefault(target, []).append(now._replace(body=None))
         batches = []
