@@ -21,6 +21,7 @@ from rsmq_tui.monitor.tracking.memory import EVERY_MS, KEPT_MS, Memory
 from rsmq_tui.monitor.tracking.place_tracker import PlaceMemory
 from rsmq_tui.monitor.tracking.trend import Sums
 from rsmq_tui.protocol import Flight, Rsmq, RsmqReader
+from tests.monitor.batches import far_batches, follow
 from tests.monitor.list_rows import ListFlow, ScriptedLists, filled
 from tests.monitor.memories import MOMENT, began, run
 from tests.monitor.rows import START_MS, Flow, Scripted
@@ -117,6 +118,21 @@ class TestQueues:
 
         assert (again.since_ms, again.verdict) == (growing.since_ms, Verdict.GROWING)
         assert growing.is_since_longer is again.is_since_longer is (rested_s == 1)
+
+    async def test_a_queue_that_grows_in_batches_goes_on_growing(self, folder: Path) -> None:
+        watched, flow = Scripted(), Flow()
+        first = await began(folder, watched)
+        depths = far_batches(150, 0.2, 14 * 150)
+        for poll, depth in enumerate(depths[:-20]):
+            growing = follow(watched, flow, depth)
+            if poll % 6 == 0:
+                await kept(first, watched)
+        _, watched = await restarted(folder, first, watched, after_s=5)
+        again = [follow(watched, flow, depth) for depth in depths[-19:]]
+
+        assert growing.verdict is Verdict.GROWING
+        assert {state.verdict for state in again[2:]} == {Verdict.GROWING}
+        assert again[-1].since_ms == growing.since_ms
 
     async def test_poison_messages_are_known(self, folder: Path) -> None:
         watched, flow = Scripted(), Flow(sent=10, received=50)

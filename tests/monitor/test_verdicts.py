@@ -1,7 +1,7 @@
 """Verdicts from scripted polls: when each begins, when it ends, and which one wins."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import exp, pi, sin
 from random import Random
 
@@ -9,6 +9,7 @@ import pytest
 
 from rsmq_tui.monitor import Drain, QueueState, Thresholds, Verdict, outlook, reason
 from rsmq_tui.protocol import Row
+from tests.monitor.batches import far_batches, follow
 from tests.monitor.rows import START_MS, Flow, Scripted
 
 
@@ -288,20 +289,6 @@ def batches(period_s: int, size: int, *, is_filled: bool, growth_s: float) -> li
     return [round(size * swing + growth_s * second) for second, swing in enumerate(swings)]
 
 
-def far_batches(period_s: int, left: float, seconds: int, *, noise: float = 0) -> list[int]:
-    """Return the depths, five seconds apart, of a queue to which about 1,000 messages are sent at once each period.
-
-    In the first 60 % of the period all are worked off but this share, which adds up.
-    """
-    dice, depths, size = Random(period_s), list[int](), 0.0
-    for second in range(0, seconds, 5):
-        batch, passed = divmod(second, period_s)
-        if passed < 5:
-            size = 1000 * (1 + dice.uniform(-noise, noise))
-        depths.append(round(1000 * left * (batch + 1) + (size - 1000 * left) * max(0, 1 - passed / (0.6 * period_s))))
-    return depths
-
-
 def poisson(chance: Random, mean: float) -> int:
     """Return how many of something come by chance, if as many as the mean come on average."""
     least, number, product = exp(-mean), 0, chance.random()
@@ -325,15 +312,17 @@ def remainders(period_s: int, left: Sequence[int]) -> list[int]:
     return depths
 
 
-def verdicts_of(depths: list[int], every_s: int = 1) -> list[Verdict]:
-    """Return the verdicts of a queue that has these depths, one at each poll, and is busy all the time."""
+def verdicts_of(depths: list[int], every_s: int = 1, failing: Collection[int] = ()) -> list[Verdict]:
+    """Return the verdicts of a queue that has these depths, one at each poll, and is busy all the time.
+
+    The polls with the numbers ``failing`` fail; they have no verdict.
+    """
     watched, flow, verdicts = Scripted(), Flow(), []
-    for depth in depths:
-        arrived = 5 * every_s + max(0, depth - flow.depth)
-        gone = arrived - (depth - flow.depth)
-        flow.head_ms = watched.at_ms
-        flow.move(sent=arrived, received=gone, deleted=gone)
-        verdicts.append(watched.poll_one(flow.row(), after_s=every_s).verdict)
+    for poll, depth in enumerate(depths):
+        if poll in failing:
+            watched.resume(after_s=every_s)
+        else:
+            verdicts.append(follow(watched, flow, depth, every_s).verdict)
     return verdicts
 
 
@@ -479,6 +468,35 @@ class TestGrowing:
         assert verdicts[len(depths)] is Verdict.GROWING
         # The span that was looked at has thirds of less than eight minutes.
         assert set(verdicts[len(depths) + 8 * 60 // 5 + 10 :]) == {Verdict.OK}
+
+    @pytest.mark.parametrize("at_s", [0, 5, 60, 140], ids="{} s after a batch".format)
+    @pytest.mark.parametrize("outage_s", [5, 60])
+    def test_by_batches_goes_on_after_an_outage(self, at_s: int, outage_s: int) -> None:
+        depths = far_batches(150, 0.2, 12 * 150)
+        first = (8 * 150 + at_s) // 5
+        failing = range(first, first + outage_s // 5)
+        verdicts = verdicts_of(depths, every_s=5, failing=failing)
+
+        assert verdicts[first - 1] is Verdict.GROWING
+        # With the first bucket after it, the batches before it count.
+        assert set(verdicts[first:]) <= {Verdict.WATCHING, Verdict.GROWING}
+        assert set(verdicts[first + 2 :]) == {Verdict.GROWING}
+
+    def test_by_batches_ends_if_all_were_worked_off_in_an_outage(self) -> None:
+        depths = [*far_batches(150, 0.2, 9 * 150), *far_batches(150, 0, 10 * 150)]
+        verdicts = verdicts_of(depths, every_s=5, failing=range(9 * 30, 10 * 30))
+
+        assert verdicts[9 * 30 - 1] is Verdict.GROWING
+        # Until that is seen of the batch after it.
+        assert Verdict.GROWING not in verdicts[10 * 30 :]
+
+    @pytest.mark.parametrize("period_s", [60, 130, 300])
+    def test_not_by_batches_that_are_worked_off_between_outages(self, period_s: int) -> None:
+        chance = Random(period_s)
+        depths = far_batches(period_s, 0, 4 * 3600, noise=0.4)
+        failing = {first + poll for first in range(0, len(depths), 60) for poll in range(chance.randrange(30))}
+
+        assert Verdict.GROWING not in verdicts_of(depths, every_s=5, failing=failing)
 
     def test_by_batches_ends_when_all_are_worked_off_again(self) -> None:
         depths = batches(73, 60, is_filled=True, growth_s=0.5)

@@ -105,7 +105,7 @@ class ListTracker(Tracker):
     receive counts, so there is no ``look``.
     """
 
-    NUMBERS = 9
+    NUMBERS = 10
     __slots__ = (
         "_age",
         "_age_key",

@@ -44,7 +44,7 @@ class RsmqTracker(Tracker):
     queue that does not change are computed again when they begin at a later bucket, not in each poll.
     """
 
-    NUMBERS = 14
+    NUMBERS = 15
     __slots__ = (
         "_attributes",
         "_began_ms",

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from math import ceil
+from math import ceil, isnan
 from typing import Any, ClassVar
 
 from rsmq_tui.monitor.messages.peek import Look
@@ -132,7 +132,8 @@ class Tracker(ABC):
         """Return ``NUMBERS`` numbers for ``restore``."""
         if self.sample is None:
             return (UNKNOWN,) * self.NUMBERS
-        numbers = (*self.sample, self._is_idle_longer, *self._remember())
+        first_ms = (self._first or self.sample).at_ms
+        numbers = (*self.sample, self._is_idle_longer, first_ms, *self._remember())
         assert len(numbers) == self.NUMBERS, "otherwise nothing of it would be restored"
         return numbers
 
@@ -145,11 +146,14 @@ class Tracker(ABC):
 
         Raises ``ValueError`` or ``TypeError`` if ``more`` is not valid.
         """
-        at_ms, depth, ready, totalsent, totalrecv, is_idle_longer, *rest = numbers
+        at_ms, depth, ready, totalsent, totalrecv, is_idle_longer, first_ms, *rest = numbers
         if at_ms == UNKNOWN:
             return
         self._restore(rest, more)
-        self.sample = self._first = self.series.sample(at_ms, depth, ready, totalsent, totalrecv)
+        self.sample = self.series.sample(at_ms, depth, ready, totalsent, totalrecv)
+        kept = bisect_left(self.series.times_ms, first_ms)
+        first = self.series.at(kept) if kept < len(self.series.times_ms) else None
+        self._first = first or self.sample
         self._is_idle_longer = bool(is_idle_longer)
 
     @abstractmethod
@@ -163,10 +167,12 @@ class Tracker(ABC):
     def _watch_from(self, from_ms: int, *, has_grown: bool = False) -> None:
         """Start monitoring: whether the queue grew before is unknown.
 
-        If it grew until polls failed, and holds no fewer messages now (``has_grown``), it may turn out to still grow:
-        then it has grown all the time.
+        If it grew until polls failed, and holds no fewer messages now (``has_grown``) or grew in batches, it may turn
+        out to still grow: then it has grown all the time.
         """
         limits = self._thresholds
+        if Verdict.GROWING in self._troubles.episodes:
+            has_grown = has_grown or self._batch_growth(from_ms).share >= 1
         self._watched_from_ms = from_ms
         self._growth_known_ms = from_ms + limits.growing_ms
         self._may_grow = False
@@ -298,7 +304,7 @@ class Tracker(ABC):
             growth = measured["steady"] if grows else measured["steady"]._replace(share=0.0)
         if growth.share < 1:
             if "batches" not in measured:
-                measured["batches"] = self._batch_growth(sample)
+                measured["batches"] = self._batch_growth(sample.at_ms)
             found = measured["batches"]
             growth = found if found.share > growth.share else growth
         return growth
@@ -330,20 +336,24 @@ class Tracker(ABC):
         backlog = [self._backlog_since(known[0], each) for each in known]
         return self._thresholds.is_lasting([each.at_ms for each in known], backlog, len(before))
 
-    def _batch_growth(self, sample: Sample) -> Growth:
-        """Return the growth of batches, of the buckets since monitoring began."""
-        series, from_ms = self.series, self._known_from_ms(sample)
+    def _batch_growth(self, at_ms: int) -> Growth:
+        """Return the growth of batches, of the buckets until a time.
+
+        Those before a gap count too: what batches left behind then is known, and those after it take long to tell.
+        """
+        series, from_ms = self.series, at_ms if self._first is None else self._first.at_ms
         first = bisect_left(series.times_ms, from_ms)
         times_ms = series.times_ms[first:]
         if not times_ms:
             return NO_GROWTH
         columns = series.counters[COUNTERS * first :]
         depths, sent = columns[int(self._has_delay) :: COUNTERS], columns[2::COUNTERS]
-        # Fast path: the depths of most queues tell that they do not grow.
-        share, _ = self._thresholds.growth_in_batches(times_ms, depths, sent)
-        if not share and Verdict.GROWING not in self._troubles.episodes:
-            return NO_GROWTH
-        samples = series.between(from_ms - 1, sample.at_ms + 1)
+        # Fast path: the depths of most queues tell that they do not grow. The gap of a restart has a bucket without.
+        if not isnan(sum(depths)):
+            share, _ = self._thresholds.growth_in_batches(times_ms, depths, sent)
+            if not share and Verdict.GROWING not in self._troubles.episodes:
+                return NO_GROWTH
+        samples = series.between(from_ms - 1, at_ms + 1)
         if not samples:
             return NO_GROWTH
         backlog = [self._backlog_since(samples[0], each) for each in samples]
@@ -375,7 +385,8 @@ class Tracker(ABC):
 
     def _measures_growth(self, sample: Sample, *, grows: bool) -> bool:
         """Return whether a queue has to be measured: it did grow, or grows now and holds enough to have grown."""
-        if Verdict.GROWING in self._troubles.episodes:
+        troubles = self._troubles
+        if Verdict.GROWING in troubles.episodes or troubles.may_go_on(Verdict.GROWING, sample.at_ms):
             return True
         return grows and self._backlog(sample) >= self._thresholds.growing_messages
 

@@ -388,6 +388,10 @@ class Troubles:
             suspended = _Suspended(known.since_ms, until_ms, known.is_longer)
             self.suspended = {**self.suspended, verdict: suspended}
 
+    def may_go_on(self, verdict: Verdict, at_ms: int) -> bool:
+        """Return whether a suspended trouble continues if it begins again now."""
+        return bool(self.suspended) and at_ms <= self.suspended.get(verdict, (0, 0))[1]
+
     def remember(self) -> list[list[Any]]:
         """Return what ``restore`` takes: values that JSON can hold."""
         if not (self.episodes or self.suspended):
