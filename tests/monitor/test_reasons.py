@@ -222,7 +222,7 @@ def test_thresholds_that_are_not_the_defaults_are_named(
         ({"drain": Drain.STEADY}, "steady"),
         ({"drain": Drain.STALLED, "idle_since_ms": AT_MS - 90_000}, "no consumer for 1m 30s"),
         ({"drain": Drain.GROWING, "arrivals_s": 40.0, "deletes_s": 12.5}, "never (+28/s)"),
-        ({"drain": Drain.GROWING, "arrivals_s": 1.0, "deletes_s": 3.0}, "steady"),
+        ({"drain": Drain.GROWING, "arrivals_s": 1.0, "deletes_s": 3.0}, "never"),
         ({"drain": Drain.GROWING, "arrivals_s": 3.0, "deletes_s": 2.6}, "never (+0.4/s)"),
         (
             {"verdict": Verdict.WATCHING, "pending_since_ms": AT_MS - 40_000, "pending_until_ms": AT_MS + 80_000},

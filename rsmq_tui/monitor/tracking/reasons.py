@@ -146,10 +146,11 @@ def outlook(queue: QueueState, at_ms: int) -> str:
             return f"no consumer {least} {_idle(queue, at_ms)}"
         case Drain.GROWING:
             growth = _net_growth(queue)
-            if growth is None or growth >= 0.1:
-                words = compact(growth) if growth is None or growth >= 10 else f"{growth:.1f}".removesuffix(".0")
-                return f"never (+{words}/s)"
-            return "steady"
+            if growth is not None and growth < 0.1:
+                # It grows over a longer time, as a queue does between two batches that each leave more behind.
+                return "never"
+            words = compact(growth) if growth is None or growth >= 10 else f"{growth:.1f}".removesuffix(".0")
+            return f"never (+{words}/s)"
         case Drain.UNKNOWN:
             return "recovering" if is_over else "–"
 
