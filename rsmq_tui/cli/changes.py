@@ -180,7 +180,7 @@ async def _carry_out(
 async def report_interrupted(service: ChangeService) -> None:
     """Settle interrupted changes on a server, and print their outcome; raises ``TriageError``."""
     for change in await service.recover():
-        title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True)})"
+        title = f"change {change.change} ({change.name} in {change.queue}, {clock(change.at_ms, date=True, zone=True)})"
         undo = f"; rsmq-tui undo {change.change} reverts it" if change.can_be_undone else ""
         doubt = f" ({change.doubt})" if change.doubt else ""
         say(f"{title} was interrupted with {change.done:,} of {change.planned:,} done{doubt}{undo}")

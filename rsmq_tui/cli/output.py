@@ -70,8 +70,8 @@ def say(sentence: str) -> None:
 
 
 def say_when(sentence: str) -> None:
-    """Print a sentence for people on stderr after the local time, as of a program that runs for days."""
-    say(f"{date_clock(now_ms())}  {sentence}")
+    """Print a sentence for people on stderr after the time of this machine, as of a program that runs for days."""
+    say(f"{date_clock(now_ms(), zone=True)}  {sentence}")
 
 
 class TextColumn(NamedTuple):

@@ -35,6 +35,7 @@ from rsmq_tui.monitor.text import (
     printable_name,
     short_clock,
     show_in_zone,
+    zone_words,
 )
 from rsmq_tui.monitor.tracking.reasons import returned
 from rsmq_tui.profiles import Profile
@@ -280,7 +281,7 @@ class PlainOverview:
         of_these = f", {count(acknowledged)} acknowledged" if acknowledged else ""
         of_these += f", {count(expected)} expected" if expected else ""
         trouble = f"{count(in_trouble) if in_trouble else 'none'} in trouble{of_these}"
-        yield f"{title}: {plural(len(queues), 'queue')}, {trouble}"
+        yield f"{title}: {plural(len(queues), 'queue')}, {trouble}; times in {zone_words(snapshot.at_ms)}"
         yield from (*snapshot.refusals, *snapshot.notes)
         for queue in queues:
             yield self._line(queue, snapshot)

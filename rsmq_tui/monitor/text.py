@@ -144,6 +144,8 @@ def size(bytes_: int | None) -> str:
     return f"{scaled:,.1f} {_UNITS[-1]}"
 
 
+# A time with its date has its seconds and its milliseconds up to here.
+_SECONDS_END, _MS_END = len("2031-05-17 19:46:02"), len("2031-05-17 19:46:02.121")
 # None for the time zone of the system.
 _zone: tzinfo | None = UTC
 
@@ -172,20 +174,23 @@ def _moment(at_ms: float) -> datetime | None:
         return None
 
 
-def clock(at_ms: float | None, *, date: bool = False) -> str:
-    """Format a time: 19:46:02.121, optionally with its date; a time beyond the calendar is unknown.
+def clock(at_ms: float | None, *, date: bool = False, zone: bool = False) -> str:
+    """Format a time: 19:46:02.121, optionally with its date and zone; a time beyond the calendar is unknown.
 
-    It is in UTC, unless ``show_in_zone`` was given another time zone.
+    It is in UTC, unless ``show_in_zone`` was given another time zone. The zone has to be beside it, in the heading of
+    its table, or on the screen.
     """
     moment = None if at_ms is None else _moment(at_ms)
-    if moment is None:
+    if at_ms is None or moment is None:
         return UNKNOWN
-    return f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
+    words = f"{moment:{'%Y-%m-%d ' if date else ''}%H:%M:%S}.{moment.microsecond // 1000:03d}"
+    return f"{words} {zone_words(at_ms)}" if zone else words
 
 
-def date_clock(at_ms: float | None) -> str:
+def date_clock(at_ms: float | None, *, zone: bool = False) -> str:
     """Format a time with its date, to the second: 2031-05-17 19:46:02, in the time zone of ``clock``."""
-    return clock(at_ms, date=True).split(".")[0]
+    words = clock(at_ms, date=True, zone=zone)
+    return words[:_SECONDS_END] + words[_MS_END:] if words != UNKNOWN else words
 
 
 def short_clock(at_ms: float | None, now_ms: float) -> str:

@@ -71,7 +71,7 @@ def test_events_on_a_terminal(anywhere: Command, store: EventStore) -> None:
     store.write([event(1), lost(2)])
 
     titles, first, second = anywhere("events", terminal=True).text.splitlines()
-    assert titles.split() == ["TIME", "SEVERITY", "KIND", "QUEUE", "WHAT"]
+    assert titles.split() == ["TIME", "UTC", "SEVERITY", "KIND", "QUEUE", "WHAT"]
     assert first.split()[2:] == ["error", "verdict", "orders", "stalled:", "number", "1"]
     assert second.split()[2:] == ["error", "lost", "does", "not", "answer"]
 
@@ -85,17 +85,17 @@ def test_lines_fit_a_narrow_terminal(anywhere: Command, store: EventStore) -> No
         return anywhere("events", *options, terminal=True, columns=80).text.splitlines()
 
     titles, first = lines()
-    assert titles.split() == ["TIME", "QUEUE", "WHAT"]
+    assert titles.split() == ["TIME", "UTC", "QUEUE", "WHAT"]
     assert (cells(first), first.split()[2]) == (80, "orders")
     assert first.endswith("stalled: 3 messages ready and none received for 1m 0s, …")
 
     store.write([lost(2, ports[0]), lost(3, ports[1])])
     titles, _, *both = lines()
-    assert titles.split() == ["TIME", "SERVER", "QUEUE", "WHAT"]
+    assert titles.split() == ["TIME", "UTC", "SERVER", "QUEUE", "WHAT"]
     assert [line.split()[2] for line in both] == ["…-of-the-shop:6379/0", "…-of-the-shop:6380/0"]
 
     titles, first, *both = lines("--wide")
-    assert titles.split() == ["TIME", "SEVERITY", "KIND", "SERVER", "QUEUE", "WHAT"]
+    assert titles.split() == ["TIME", "UTC", "SEVERITY", "KIND", "SERVER", "QUEUE", "WHAT"]
     assert first.endswith(reason)
     assert [line.split()[4] for line in both] == ports
 

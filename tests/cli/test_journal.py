@@ -37,7 +37,7 @@ def test_the_list_is_newest_first(command: Command, anywhere: Command, orders: R
     assert [line["change"] for line in anywhere("journal", "list", "--limit", "1").lines] == [3]
     assert [line["change"] for line in anywhere("journal", "--limit", "2").lines] == [3, 2]
     titles, *rows = anywhere("journal", terminal=True).text.splitlines()
-    assert titles.split() == ["CHANGE", "WHEN", "STATE", "DONE", "SKIPPED", "FAILED", "WHO", "WHAT"]
+    assert titles.split() == ["CHANGE", "WHEN", "UTC", "STATE", "DONE", "SKIPPED", "FAILED", "WHO", "WHAT"]
     assert [row.split()[0] for row in rows] == ["3", "2", "1"]
     assert "move orders to spare: the 2 due " in rows[1]
     for listing in (["journal"], ["journal", "list"]):

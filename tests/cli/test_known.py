@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def test_what_is_known_is_listed_sends_nothing_and_ends(
     assert known["until_ms"] - known["since_ms"] == 7_200_000
     shown = anywhere("known", "list", terminal=True).text
     assert "deploying ␛[31m" in shown
+    zone = time.strftime("%Z")
+    assert shown.splitlines()[1].count(f" {zone} ") == 2
     assert anywhere("known", "list", terminal=True).err == ""
     assert anywhere(*options, "watch", "--once").out == b""
 

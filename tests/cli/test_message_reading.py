@@ -249,7 +249,7 @@ def test_the_longest_bodies_are_read_as_they_are_only(
     [
         (("messages", "list", "orders"), "ID STATE DUE AGE RC SIZE BODY", "ID STATE DUE RC BODY"),
         (("messages", "list", "*"), "QUEUE ID STATE DUE AGE RC SIZE BODY", "QUEUE ID STATE BODY"),
-        (("journal",), "CHANGE WHEN STATE DONE SKIPPED FAILED WHO WHAT", "CHANGE WHEN STATE DONE WHO WHAT"),
+        (("journal",), "CHANGE WHEN UTC STATE DONE SKIPPED FAILED WHO WHAT", "CHANGE WHEN UTC STATE DONE WHO WHAT"),
         (("known",), "SINCE UNTIL SERVER QUEUE NOTE", "SINCE UNTIL QUEUE NOTE"),
     ],
 )

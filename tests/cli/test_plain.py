@@ -53,7 +53,7 @@ def at(lines: list[str]) -> list[str]:
 
 def test_first_all_queues_are_told_the_worst_first(overview: PlainOverview) -> None:
     first = overview.observe(polled(state("calm", depth=2, ready=2), stalled(), notes=("no right to read INFO",)))
-    assert first[:2] == [f"{SERVER}, namespace rsmq: 2 queues, 1 in trouble", "no right to read INFO"]
+    assert first[:2] == [f"{SERVER}, namespace rsmq: 2 queues, 1 in trouble; times in UTC", "no right to read INFO"]
     assert first[2].startswith("stalled orders: 3 ready, 1 hidden, waiting 40 s; 3 messages ready")
     assert first[3].startswith("ok calm: 2 ready, 0 hidden; nothing is wrong")
     assert overview.observe(polled(state("calm", depth=3, ready=3), stalled(), s=1)) == []
@@ -107,7 +107,7 @@ def test_what_is_acknowledged_is_told(tmp_path: Path) -> None:
         overview = PlainOverview("", "namespace rsmq", Thresholds(), ServerDetector(SERVER), known=known)
         aged = state("mails", Verdict.AGED, since_ms=NOON_MS - 30_000, depth=1, ready=1)
         first = overview.observe(polled(state("calm"), stalled(), aged))
-        assert first[0] == f"{SERVER}, namespace rsmq: 3 queues, 2 in trouble, 1 acknowledged"
+        assert first[0] == f"{SERVER}, namespace rsmq: 3 queues, 2 in trouble, 1 acknowledged; times in UTC"
         assert [line.split()[1].rstrip(":") for line in first[1:]] == ["mails", "orders", "calm"]
         assert first[2].endswith("; acknowledged until it is ok: being deployed")
 
@@ -148,7 +148,7 @@ def test_expected_trouble_is_told_so_and_comes_last() -> None:
     )
     aged = state("orders", Verdict.AGED, since_ms=NOON_MS - 30_000, depth=1, ready=1)
     first = overview.observe(polled(state("calm"), stalled("mail-dead"), aged, state("b-dead")))
-    assert first[0] == f"{SERVER}, namespace rsmq: 4 queues, 2 in trouble, 1 expected"
+    assert first[0] == f"{SERVER}, namespace rsmq: 4 queues, 2 in trouble, 1 expected; times in UTC"
     assert [line.split()[1].rstrip(":") for line in first[1:]] == ["orders", "mail-dead", "b-dead", "calm"]
     assert [line.endswith("; expected") for line in first[1:]] == [False, True, False, False]
     (line,) = at(overview.observe(polled(state("calm"), stalled("mail-dead"), aged, stalled("b-dead"), s=1)))
@@ -201,7 +201,7 @@ def test_a_server_that_is_gone_from_the_start_shows_its_queues_later(overview: P
     assert at(overview.observe(Snapshot(0, SERVER, "rsmq", connection=polled(failure=_FAILURE).connection))) != []
     lines = overview.observe(polled(state("orders"), s=5))
     assert lines[-2:] == [
-        f"{SERVER}, namespace rsmq: 1 queue, none in trouble",
+        f"{SERVER}, namespace rsmq: 1 queue, none in trouble; times in UTC",
         "ok orders: 0 ready, 0 hidden; empty",
     ]
 
@@ -224,7 +224,10 @@ def test_several_places_are_named() -> None:
     server = ServerDetector(SERVER)
     overview = PlainOverview("prod-eu", "namespace rsmq", Thresholds(), server, server_name="prod-eu")
     first = overview.observe(polled(state("orders")))
-    assert first == ["prod-eu: 1 queue, none in trouble", "ok orders on prod-eu: 0 ready, 0 hidden; empty"]
+    assert first == [
+        "prod-eu: 1 queue, none in trouble; times in UTC",
+        "ok orders on prod-eu: 0 ready, 0 hidden; empty",
+    ]
     assert at(overview.observe(polled(state("orders"), state("mails"), s=1))) == ["mails on prod-eu: created"]
     assert at(overview.observe(polled(failure=_FAILURE))) == ["prod-eu: does not answer: connection refused"]
 

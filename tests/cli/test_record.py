@@ -123,7 +123,9 @@ def test_several_profiles_of_which_one_is_gone(anywhere: Command, live_and_dead:
 
     assert done.status == 0
     assert re.search(
-        r"^rsmq-tui: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  namespace rsmq on dead: connection refused", done.err, re.MULTILINE
+        r"^rsmq-tui: \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC  namespace rsmq on dead: connection refused",
+        done.err,
+        re.MULTILINE,
     )
     assert "hunter2" not in done.err
     rows = rows_of(out)

@@ -119,9 +119,12 @@ def test_how_fast_and_paused(anywhere: Command, started: list[ReplaySession], hi
         (
             ("--from", "2024-10-03 12:00"),
             "--from: nothing was recorded at 2024-10-03 12:00:00: "
-            f"the recording covers {DAY} 12:00:00 to {DAY} 13:59:00",
+            f"the recording covers {DAY} 12:00:00 to {DAY} 13:59:00 UTC",
         ),
-        (("--from", "13:00", "--to", "12:30"), f"--to is {DAY} 12:30:00, which is not after --from, {DAY} 13:00:00"),
+        (
+            ("--from", "13:00", "--to", "12:30"),
+            f"--to is {DAY} 12:30:00 UTC, which is not after --from, {DAY} 13:00:00",
+        ),
         (("--speed", "0.5"), "Invalid value for '--speed': '0.5' is not a speed from 1 to 3600"),
         (("--speed", "fast"), "Invalid value for '--speed': 'fast' is not a speed from 1 to 3600"),
     ],

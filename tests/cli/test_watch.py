@@ -30,7 +30,7 @@ def test_once_tells_what_is_wrong_now_and_sends_it(anywhere: Command, config: Pa
     assert printed["queues"] == [{"queue": "orders", "verdict": "ok", "depth": 2, "reason": "depth 2 (depth > 1)"}]
     assert json.loads(got.read_text()) == printed
     shown = anywhere("--config", str(config), "watch", "--once", terminal=True).text
-    assert shown[19:] == "  rsmq-tui: pile: shop rsmq: orders: depth 2 (depth > 1)\n"
+    assert shown[19:] == " UTC  rsmq-tui: pile: shop rsmq: orders: depth 2 (depth > 1)\n"
 
 
 def test_once_tells_servers_that_are_gone(anywhere: Command, config: Path) -> None:
@@ -190,7 +190,7 @@ def test_it_records_events_and_goes_on_without_a_server(state: Path, config: Pat
         line_of(process.stderr)
         assert json.loads(line_of(process.stdout))["alert"] == "server gone"
         problem = line_of(process.stderr)
-        assert re.fullmatch(r"rsmq-tui: [-\d]{10} [:\d]{8}  channel pager: false ended with status 1\n", problem)
+        assert re.fullmatch(r"rsmq-tui: [-\d]{10} [:\d]{8} UTC  channel pager: false ended with status 1\n", problem)
         process.terminate()
         assert process.wait(SECONDS_MAX) == 0
         assert process.stderr is not None

@@ -1,7 +1,9 @@
 """How numbers, spans, sizes and moments are put into words."""
 
 from collections.abc import Callable
+from datetime import UTC
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -143,6 +145,17 @@ def test_clock(at_ms: float, time: str, date: str) -> None:
 @pytest.mark.parametrize("at_ms", [1e18, -1e18, 1e300, float("inf"), float("nan")])
 def test_a_moment_beyond_the_calendar_is_unknown(at_ms: float) -> None:
     assert text.clock(at_ms) == "–"
+
+
+def test_a_clock_time_with_its_zone() -> None:
+    text.show_in_zone(ZoneInfo("Europe/Berlin"))
+    try:
+        said = [text.date_clock(at_ms, zone=True) for at_ms in (1_792_888_200_999, 1_792_891_800_000)]
+        assert said == ["2026-10-25 02:30:00 CEST", "2026-10-25 02:30:00 CET"]
+        assert text.clock(1_792_888_200_999, zone=True) == "02:30:00.999 CEST"
+    finally:
+        text.show_in_zone(UTC)
+    assert text.date_clock(None, zone=True) == text.clock(None, zone=True) == "–"
 
 
 @given(st.integers(0, 4_102_444_800_000))

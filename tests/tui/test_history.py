@@ -5,8 +5,10 @@ import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from textual.pilot import Pilot
@@ -16,6 +18,7 @@ from rsmq_tui.history.analysis import schema
 from rsmq_tui.history.analysis.reading import Analysis
 from rsmq_tui.history.analysis.values import HeatMap, QueueRef, TimeRange
 from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS
+from rsmq_tui.monitor.text import show_in_zone
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import Dashboard
 from rsmq_tui.tui.history.loading import AnalysisLocation, Lists, Loader, range_words
@@ -94,6 +97,15 @@ def _is_loading(pilot: Pilot[None]) -> bool:
     # A thread reads, and pilot knows of none.
     screens = [screen for screen in pilot.app.screen_stack if isinstance(screen, HistoryScreen)]
     return any(one._is_loading or one._asked != one._shown.wanted for one in screens)
+
+
+def test_a_range_in_which_the_clocks_are_changed_has_both_zones() -> None:
+    show_in_zone(ZoneInfo("Europe/Berlin"))
+    try:
+        words = range_words(TimeRange(1_792_800_000_000, 1_792_900_000_000))
+    finally:
+        show_in_zone(UTC)
+    assert words == "10-24 02:00 CEST – 10-25 04:46 CET, 1d 3h"
 
 
 def shows_range(pilot: Pilot[None], from_ms: int, to_ms: int) -> bool:

@@ -175,7 +175,7 @@ async def test_round_trip_and_cost_are_told(source: ScriptedSource) -> None:
         cost = type(source.last.cost)(round_trip_ms=0.84, poll_ms=3.0, bytes=12_345, commands=5)
         await play(pilot, source, poll_of(source, one_of_each(), cost=cost, interval_s=2.5))
         status = lines_of(pilot.app.screen.query_one(StatusLine))[0]
-        assert status.endswith("12.1 KiB   5 cmd ·   0.8 ms · 2.5 s · ● live ")
+        assert status.endswith("12.1 KiB   5 cmd ·   0.8 ms · 2.5 s · times in UTC ● live ")
 
 
 async def test_before_the_first_poll_it_says_that_it_connects(source: ScriptedSource) -> None:

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from rsmq_tui.history.reading import History
 from rsmq_tui.monitor.text import clock, shown_zone
+from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
@@ -167,6 +168,36 @@ async def test_a_day_has_the_peak_of_last_night_and_times_in_the_zone_that_is_ch
         assert "times in CET" in text_of(app_of(pilot))
         await press(pilot, "t")
         assert "SINCE" not in text_of(app_of(pilot))
+
+
+async def test_the_zone_of_the_axes_is_named_while_ages_are_shown(source: ScriptedSource) -> None:
+    async with opened(source, size=(200, 50)) as pilot:
+        for after_s in (0, 30, 60):
+            source.play_rows({"orders": row_of(depth=20, sent=after_s)}, START_MS + after_s * 1000)
+            await settled(pilot)
+        assert re.search(r"└.*\d\d:\d\d", _chart(pilot, "throughput"))
+        assert "times in UTC" in text_of(app_of(pilot))
+
+
+async def test_both_zones_are_named_for_a_day_after_the_clocks_are_changed(source: ScriptedSource) -> None:
+    # 2026-10-25T01:30:00Z
+    changed_ms = 1_792_891_800_000
+    async with opened(source, size=(200, 50), zone=ZoneInfo("Europe/Berlin")) as pilot:
+        for after_ms, zones in ((-HOUR_MS, "CEST"), (0, "CEST, CET"), (24 * HOUR_MS, "CET")):
+            source.play_rows({"orders": row_of(depth=20)}, changed_ms + after_ms)
+            await settled(pilot)
+            assert f"times in {zones} ●" in text_of(app_of(pilot))
+
+
+async def test_the_zone_gives_way_to_a_failure_on_a_narrow_terminal(source: ScriptedSource) -> None:
+    async with opened(source, size=(60, 20)) as pilot:
+        await play_rows(pilot, {"orders": row_of(depth=20)})
+        assert "times in UTC" in text_of(app_of(pilot)).splitlines()[0]
+        source.play_failure(Failure("refused", "connection refused by cache-1:6379", "start it"))
+        await settled(pilot)
+        first = text_of(app_of(pilot)).splitlines()[0]
+        assert "times in" not in first
+        assert "stale" in first
 
 
 def _hour(time: str) -> int:

@@ -165,7 +165,7 @@ def _list(journal: Journal | None, options: Options) -> int:
         return 0
     table = TextTable(
         TextColumn("CHANGE", 6, right=True),
-        TextColumn("WHEN", 19),
+        TextColumn("WHEN UTC", 19),
         TextColumn("STATE", 11),
         TextColumn("DONE", 9, right=True),
         TextColumn("SKIPPED", 7, right=True, drop=1),

@@ -445,9 +445,9 @@ def _print_whole(view: MessageView, row: MessageRow, decoded: Decoded) -> None:
     age = (
         UNKNOWN
         if row.sent_ms is None
-        else f"{clock(row.sent_ms, date=True)} ({duration(view.at_ms - row.sent_ms)} ago)"
+        else f"{clock(row.sent_ms, date=True, zone=True)} ({duration(view.at_ms - row.sent_ms)} ago)"
     )
-    first = f", first {clock(row.fr_ms, date=True)}" if row.fr_ms is not None else ""
+    first = f", first {clock(row.fr_ms, date=True, zone=True)}" if row.fr_ms is not None else ""
     print_words(f"id     {row.id}")
     print_words(f"state  {row.state}, due {due_words(row, view.at_ms)}")
     print_words(f"sent   {age}")

@@ -195,10 +195,10 @@ def _print_message(
         # Fields that the original does not have come last.
         print_json(dict(sorted(fields.items(), key=lambda field: field[0].endswith("_base64"))))
         return
-    first = "" if message.fr_ms is None else f", first received {clock(message.fr_ms, date=True)}"
+    first = "" if message.fr_ms is None else f", first received {clock(message.fr_ms, date=True, zone=True)}"
     print_words(f"id    {message.id}")
     print_words(f"rc    {message.rc}{first}")
-    print_words(f"sent  {clock(message.sent_ms, date=True)}")
+    print_words(f"sent  {clock(message.sent_ms, date=True, zone=True)}")
     if state_words:
         print_words(f"state {state_words}")
     print_body(body or b"")

@@ -11,7 +11,7 @@ from rsmq_tui.cli.errors import EXIT_FAILED, refusing
 from rsmq_tui.cli.output import is_terminal, print_json, print_words
 from rsmq_tui.cli.parsing import Options
 from rsmq_tui.cli.servers import profile_of
-from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, clock, printable
+from rsmq_tui.monitor.text import SENTENCE_MAX, UNKNOWN, date_clock, printable
 from rsmq_tui.protocol import SERVER_ERRORS, ExplainedError, Failure, Rsmq, RsmqError, connect, failure_of
 from rsmq_tui.protocol.connections.connect import TIMEOUT_S
 from rsmq_tui.protocol.keys import DEFAULT_NS
@@ -175,7 +175,7 @@ def print_attributes(options: Options, fields: dict[str, Any]) -> None:
         return
     for name, value in fields.items():
         if name in ("created", "modified") and value is not None:
-            text = clock(value * 1000, date=True).removesuffix(".000")
+            text = date_clock(value * 1000, zone=True)
         else:
             text = UNKNOWN if value is None else f"{value:.12g} s" if isinstance(value, float) else str(value)
         print_words(f"{name:<11}{text}")

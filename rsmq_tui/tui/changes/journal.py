@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.widgets import Static
 
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import count, date_clock, duration, passes, plural, printable, zone_words
+from rsmq_tui.monitor.text import count, date_clock, duration, passes, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.change import Change, State, UndoChain
@@ -233,7 +233,7 @@ class JournalScreen(DashboardScreen):
         where = f"{_queue(change)} on {change.server}"
         if kind_of(change.ns).has_namespaces:
             where += f", ns {change.ns}"
-        by = f"{change.who} on {change.host}, {date_clock(change.at_ms)} {zone_words(change.at_ms)}"
+        by = f"{change.who} on {change.host}, {date_clock(change.at_ms, zone=True)}"
         if change.profile:
             by += f", profile {change.profile}"
         done = f"{change.past} {count(change.done)} of {count(change.planned)}: {change.what}"

@@ -72,10 +72,12 @@ def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
 
 
 def range_words(span: TimeRange) -> str:
-    """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h."""
+    """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h; with both zones if the clocks are changed in it."""
     with_seconds = span.length_ms < 10 * LEAST_MS
-    ends = f"{moment(span.from_ms, with_seconds)} – {moment(span.to_ms, with_seconds)}"
-    return f"{ends} {zone_words(span.to_ms)}, {duration(span.length_ms)}"
+    zones = [zone_words(end_ms) for end_ms in span]
+    first = f" {zones[0]}" if zones[0] != zones[1] else ""
+    ends = f"{moment(span.from_ms, with_seconds)}{first} – {moment(span.to_ms, with_seconds)} {zones[1]}"
+    return f"{ends}, {duration(span.length_ms)}"
 
 
 def moment(at_ms: int | None, with_seconds: bool = False) -> str:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, printable_name, zone_words
+from rsmq_tui.monitor.text import clock, count, date_clock, duration, plural, printable, printable_name
 from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Where, bindings_of
 from rsmq_tui.tui.screen import DashboardScreen
@@ -232,7 +232,7 @@ class EventsScreen(DashboardScreen):
         if event.queue is None:
             words = "this event is not about a queue"
         elif gone:
-            words = f"queue {name} was deleted at {date_clock(gone[-1])} {zone_words(gone[-1])}"
+            words = f"queue {name} was deleted at {date_clock(gone[-1], zone=True)}"
         else:
             words = f"queue {name} is not among those that are shown"
         self.notify(words, severity="warning", markup=False)

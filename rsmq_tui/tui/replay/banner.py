@@ -8,7 +8,7 @@ from textual.strip import Strip
 
 from rsmq_tui.history.analysis.values import DOWN
 from rsmq_tui.monitor import Snapshot
-from rsmq_tui.monitor.text import and_more, clock, date_clock, duration, fitted, plural, printable, zone_words
+from rsmq_tui.monitor.text import and_more, clock, date_clock, duration, fitted, plural, printable
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import Keymap
 from rsmq_tui.tui.widgets.painted import Painted, Piece
@@ -27,7 +27,7 @@ _AS_ASKED = 0.95
 
 def moment_words(at_ms: int) -> str:
     """Format a moment: 2031-05-17 21:50:05 UTC."""
-    return f"{date_clock(at_ms)} {zone_words(at_ms)}"
+    return date_clock(at_ms, zone=True)
 
 
 def span_words(replaying: "ReplaySession") -> str:

@@ -1,7 +1,6 @@
 """The lines of every screen: status, plain text, key hints, and the progress of a change."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC
 from operator import itemgetter
 
 from rich.cells import cell_len
@@ -12,6 +11,7 @@ from textual.reactive import reactive, var
 from textual.strip import Strip
 
 from rsmq_tui.monitor import Snapshot
+from rsmq_tui.monitor.moments import DAY_MS
 from rsmq_tui.monitor.text import (
     ago,
     count,
@@ -20,7 +20,6 @@ from rsmq_tui.monitor.text import (
     plural,
     printable,
     printable_ns,
-    shown_zone,
     size,
     zone_words,
 )
@@ -184,15 +183,15 @@ class StatusLine(Painted):
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Paint the line; what does not fit is dropped, but never the freshness."""
+        """Paint the line; what does not fit is dropped: last the zone, never the freshness."""
         snapshot = self.snapshot
         if snapshot is None:
             return [self.line(self._connecting())]
         width = self.size.width
         right = self._right(snapshot)
-        kept = 1 + (dashboard_of(self.app).recording is not None) + bool(self._zone())
+        least = 1 + (dashboard_of(self.app).recording is not None)
         ranked = self._left(snapshot)
-        while len(right) > kept and _width_of(ranked) + cells_of(right) > width:
+        while len(right) > least and cells_of(right) + (_width_of(ranked) if len(right) > least + 1 else 0) > width:
             right.pop(0)
         left = _most_important(ranked, width - cells_of(right))
         gap = width - cells_of(left) - cells_of(right)
@@ -257,10 +256,15 @@ class StatusLine(Painted):
         return pieces
 
     def _zone(self) -> list[Piece]:
-        """Name the time zone, if there are clock times or it is not UTC."""
-        if self.snapshot is None or (shown_zone() is UTC and not dashboard_of(self.app).clock_times):
+        """Name the time zone of all clock times on the screen: those of axes are there while ages are shown, too.
+
+        For a day after the clocks are changed, both are named, because charts begin before that.
+        """
+        if self.snapshot is None:
             return []
-        return [(f"times in {zone_words(self.snapshot.at_ms)} ", "muted")]
+        at_ms = self.snapshot.at_ms
+        zones = dict.fromkeys((zone_words(at_ms - DAY_MS), zone_words(at_ms)))
+        return [(f"times in {', '.join(zones)} ", "muted")]
 
     def _recording(self) -> Piece | None:
         recording = dashboard_of(self.app).recording

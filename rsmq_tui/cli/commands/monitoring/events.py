@@ -144,7 +144,7 @@ class _EventTable:
         self.servers = servers
         self._wide = wide
         self._is_full = wide or shutil.get_terminal_size().columns >= _FULL_FROM
-        columns = [TextColumn("TIME", 19 if self._is_full else 14)]
+        columns = [TextColumn("TIME UTC", 19 if self._is_full else 14)]
         if self._is_full:
             columns += [TextColumn("SEVERITY", 8), TextColumn("KIND", 10)]
         if self._names_server:

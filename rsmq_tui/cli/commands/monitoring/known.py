@@ -140,10 +140,10 @@ def _record(event: Event) -> None:
 def _list(options: Options) -> int:
     shown = _read()
     columns = (
-        TextColumn("SINCE", 16),
-        TextColumn("UNTIL", 16),
+        TextColumn("SINCE", 21),
+        TextColumn("UNTIL", 21),
         TextColumn("SERVER", 24, drop=1),
-        TextColumn("QUEUE", 24),
+        TextColumn("QUEUE", 20),
         TextColumn("NOTE", 0),
     )
     table = TextTable(*columns)
@@ -155,9 +155,9 @@ def _list(options: Options) -> int:
         if wants_json(options):
             print_json({**known._asdict(), "queue": queue})
             continue
-        until = UNTIL_OK.removeprefix("until ") if known.until_ms is None else local_minute(known.until_ms)
+        until = UNTIL_OK.removeprefix("until ") if known.until_ms is None else local_minute(known.until_ms, zone=True)
         end = until if known.is_active else "ended"
-        table.print(local_minute(known.since_ms), end, known.server, queue, known.note)
+        table.print(local_minute(known.since_ms, zone=True), end, known.server, queue, known.note)
     if not any(known.is_active for known in shown) and not wants_json(options):
         say("no trouble is acknowledged now; rsmq-tui known add acknowledges that of a queue")
     return 0

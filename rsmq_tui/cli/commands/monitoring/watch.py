@@ -124,7 +124,7 @@ def _print(message: AlertMessage, options: Options) -> None:
     if wants_json(options):
         print_json(message.as_json())
     else:
-        print_words(f"{date_clock(message.at_ms)}  {message.title}: {message.text}")
+        print_words(f"{date_clock(message.at_ms, zone=True)}  {message.title}: {message.text}")
     sys.stdout.flush()
 
 

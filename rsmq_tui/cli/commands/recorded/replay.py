@@ -125,7 +125,9 @@ def _opened(history: "History", options: Options, logs: Sequence[Path]) -> "Repl
             if from_ms is None:
                 from_ms = max(span.from_ms, (to_ms or span.to_ms) - HOUR_MS)
             if to_ms is not None and to_ms <= from_ms:
-                raise UsageError(f"--to is {date_clock(to_ms)}, which is not after --from, {date_clock(from_ms)}")
+                raise UsageError(
+                    f"--to is {date_clock(to_ms, zone=True)}, which is not after --from, {date_clock(from_ms)}"
+                )
     if at_ms is not None:
         from_ms = at_ms
     return replaying_of(
@@ -153,7 +155,7 @@ def _moment(text: str, option: str, span: "RecordedSpan", after_ms: int | None =
     if not span.from_ms - 60_000 < at_ms <= span.to_ms + 60_000:
         raise UsageError(
             f"{option}: nothing was recorded at {date_clock(at_ms)}: the recording covers {date_clock(span.from_ms)} "
-            f"to {date_clock(span.to_ms)}"
+            f"to {date_clock(span.to_ms, zone=True)}"
         )
     return at_ms
 
