@@ -190,7 +190,16 @@ def names_queue(pattern: str, kind: Kind, queue: str) -> bool:
     return fnmatchcase(queue, pattern) or (own != pattern and fnmatchcase(queue, own))
 
 
-def is_among(queue: str, kind: Kind, patterns: Iterable[str]) -> bool:
-    """Return whether a queue is one of some names, with or without the prefix of its kind, or matches one of them."""
-    names = queue, f"{kind.prefix}{queue}"
-    return any(pattern in names or names_queue(pattern, kind, queue) for pattern in patterns)
+def is_among(queue: str, kind: Kind, patterns: Iterable[str], *, ns: str | None = None) -> bool:
+    """Return whether a queue is one of some names, with or without the prefix of its kind, or matches one of them.
+
+    If its namespace is given, they may name that too: ``rsmq:ns/queue``.
+    """
+    full = None if ns is None else Reference(kind, ns, queue).text
+    names = queue, f"{kind.prefix}{queue}", full
+    return any(
+        pattern in names
+        or names_queue(pattern, kind, queue)
+        or (full is not None and "/" in pattern and fnmatchcase(full, pattern))
+        for pattern in patterns
+    )

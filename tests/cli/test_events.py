@@ -104,6 +104,7 @@ def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) ->
     store.write([
         event(1, "orders"), event(2, "orders-dlq", kind=EventKind.CREATED, severity=Severity.INFO, text="created"),
         event(3, "mail", text="growing: arrivals"), event(4, "queue:mail", ns="(lists)"), lost(5),
+        event(6, "import", ns="jobs"),
     ])  # fmt: skip
 
     def chosen(*options: str) -> list[str | None]:
@@ -114,9 +115,12 @@ def test_queues_and_words_choose_events(anywhere: Command, store: EventStore) ->
     assert chosen("--queue", "list:*") == ["list:queue:mail"]
     assert chosen("--queue", "rsmq:mail", "--queue", "l*") == ["mail"]
     # An event about a server is about no queue.
-    assert chosen("--queue", "rsmq:*") == ["orders", "orders-dlq", "mail"]
-    assert chosen("--queue", "*") == ["orders", "orders-dlq", "mail", "list:queue:mail"]
-    assert chosen("--filter", "error !growing") == ["orders", "list:queue:mail", None]
+    assert chosen("--queue", "rsmq:*") == ["orders", "orders-dlq", "mail", "import"]
+    assert chosen("--queue", "*") == ["orders", "orders-dlq", "mail", "list:queue:mail", "import"]
+    # As other commands, it may name the namespace.
+    assert chosen("--queue", "rsmq:jobs/import", "--queue", "rsmq:rsmq/m*") == ["mail", "import"]
+    assert chosen("--queue", "rsmq:rsmq/import", "--queue", "rsmq:jobs/mail") == []
+    assert chosen("--filter", "error !growing") == ["orders", "list:queue:mail", None, "import"]
     assert chosen("--filter", "creat") == ["orders-dlq"]
     assert chosen("--filter", "ARRIVALS") == ["mail"]
     done = anywhere("events", "--queue", "nobody")

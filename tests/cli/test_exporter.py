@@ -127,7 +127,8 @@ def test_queues_are_named_as_other_commands_accept_them(redis_url: str, client: 
         plant_queue(client, queue)
     client.lpush("queue:mail", "a")
     client.lpush("queue:push", "a")
-    chosen = ("--lists", "queue:*", "--queue", "list:queue:mail", "--queue", "rsmq:o*", "--queue", "l*")
+    named = ("list:queue:mail", "rsmq:rsmq/o*", "l*", "rsmq:jobs/reports")
+    chosen = ("--lists", "queue:*", *(part for name in named for part in ("--queue", name)))
     with serving("-r", redis_url, "exporter", *chosen) as (process, url, _):
         line = line_of(process.stderr)
         answer = ask(url)
@@ -135,7 +136,7 @@ def test_queues_are_named_as_other_commands_accept_them(redis_url: str, client: 
         process.communicate(timeout=SECONDS_MAX)
 
     assert answer.verdicts().keys() == {"orders", "queue:mail"}
-    assert line == "rsmq-tui: there is no queue l* yet; once there is, it is exported\n"
+    assert line == "rsmq-tui: there is no queue l* or rsmq:jobs/reports yet; once there is, it is exported\n"
 
 
 def test_it_says_which_queues_are_not_there(redis_url: str, client: Redis) -> None:

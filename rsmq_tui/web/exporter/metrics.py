@@ -257,7 +257,7 @@ def _labelled(reading: Reading, queues: Sequence[str]) -> Iterator[tuple[QueueSt
     of_target = dict(zip(TARGET_LABELS, _labels(reading.target), strict=True))
     poll = _Poll(snapshot.at_ms, reading.target.expected)
     for queue in snapshot.queues:
-        if not queues or is_among(queue.name, kind_named(queue.kind), queues):
+        if not queues or is_among(queue.name, kind_named(queue.kind), queues, ns=snapshot.ns):
             # The series of RSMQ queues have no ``kind``, as in earlier versions.
             kind = {} if queue.kind == RSMQ.name else {"kind": queue.kind}
             labels = of_target | {"queue": label_value(queue.name)} | kind

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import partial
 
 import click
@@ -107,9 +107,13 @@ def _servers(options: Options) -> Set[str]:
 def _is_wanted(options: Options, servers: Set[str], event: Event) -> bool:
     if servers and event.server not in servers:
         return False
-    if options.queue and (event.queue is None or not is_among(event.queue, kind_of(event.ns), options.queue)):
+    if options.queue and not _is_among(event, options.queue):
         return False
     return not options.filter or event.matches(options.filter)
+
+
+def _is_among(event: Event, queues: Sequence[str]) -> bool:
+    return event.queue is not None and is_among(event.queue, kind_of(event.ns), queues, ns=event.ns)
 
 
 def _printer(options: Options) -> Callable[[Iterable[Event]], None]:

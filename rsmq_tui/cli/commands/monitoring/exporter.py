@@ -119,8 +119,13 @@ async def _serve(options: Options) -> int:
 async def _print_missing(pollers: TargetPollers, wanted: Sequence[str]) -> None:
     """Print which of the queues of --queue are not there, as the first polls find, if all of these succeed."""
     readings = [reading.current for reading in await pollers.scrape()] if wanted else []
-    there = [(queue.name, kind_named(queue.kind)) for snapshot in readings if snapshot for queue in snapshot.queues]
-    missing = [each for each in wanted if not any(is_among(*queue, [each]) for queue in there)]
+    there = [
+        (queue.name, kind_named(queue.kind), snapshot.ns)
+        for snapshot in readings
+        if snapshot
+        for queue in snapshot.queues
+    ]
+    missing = [each for each in wanted if not any(is_among(name, kind, [each], ns=ns) for name, kind, ns in there)]
     if missing and all(readings):
         say(f"there is no queue {' or '.join(map(printable_name, missing))} yet; once there is, it is exported")
 
