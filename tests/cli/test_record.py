@@ -43,7 +43,7 @@ def test_it_ends_when_its_time_is_over(command: Command, client: Redis, redis_ur
     Rsmq(client, ns="jobs").create_queue("orders")
     Rsmq(client, ns="jobs").send_messages("orders", ["a", "b"])
     done = command(
-        "record", "--ns", "jobs", "--out", str(out), "--every", "100ms", "--for", "700ms", "--messages", "1s"
+        "record", "--ns", "jobs", "--out", str(out), "--interval", "100ms", "--for", "700ms", "--messages", "1s"
     )
 
     assert (done.status, done.out) == (0, b"")
@@ -66,7 +66,19 @@ def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: 
     client.lpush("queue:mail:processing", "c")
     client.zadd("queue:mail:leases", {"t" * 22 + ":c": 1})
     done = command(
-        *("record", "--out", str(out), "--every", "100ms", "--for", "700ms", "--messages", "1s", "--lists", "queue:*")
+        *(
+            "record",
+            "--out",
+            str(out),
+            "--interval",
+            "100ms",
+            "--for",
+            "700ms",
+            "--messages",
+            "1s",
+            "--lists",
+            "queue:*",
+        )
     )
 
     assert done.status == 0
@@ -89,7 +101,7 @@ def test_lists_are_recorded_beside_the_queues_of_rsmq(command: Command, client: 
 def test_a_signal_ends_it_and_what_was_polled_is_sealed(
     redis_url: str, out: Path, sent: signal.Signals, status: int
 ) -> None:
-    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
+    with recording("-r", redis_url, "record", "--out", str(out), "--interval", "100ms") as process:
         wait_until(lambda: segments(out) > 8_000)
         process.send_signal(sent)
         _, err = process.communicate(timeout=SECONDS_MAX)
@@ -102,7 +114,7 @@ def test_a_signal_ends_it_and_what_was_polled_is_sealed(
 
 
 def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, command: Command, out: Path) -> None:
-    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms") as process:
+    with recording("-r", redis_url, "record", "--out", str(out), "--interval", "100ms") as process:
         wait_until(lambda: segments(out) > 20_000)
         process.kill()
         process.wait(SECONDS_MAX)
@@ -117,7 +129,7 @@ def test_what_a_killed_one_left_is_taken_over_by_the_next(redis_url: str, comman
 
 def test_several_profiles_of_which_one_is_gone(anywhere: Command, live_and_dead: Path, out: Path) -> None:
     done = anywhere(
-        "--config", str(live_and_dead), "--profile", "live,dead", "record", "--out", str(out), "--every", "100ms",
+        "--config", str(live_and_dead), "--profile", "live,dead", "record", "--out", str(out), "--interval", "100ms",
         "--for", "700ms", "--messages", "1s",
     )  # fmt: skip
 
@@ -163,8 +175,8 @@ def test_without_the_extra_it_says_what_to_install(
     [
         ((), "Missing option '--out'"),
         (("--out", ""), "must not be empty: name a folder"),
-        (("--out", "x", "--every", "5"), "a duration has a unit"),
-        (("--out", "x", "--every", "10ms"), "'10ms' is not between 100ms and 1d"),
+        (("--out", "x", "--interval", "often"), "'often': "),
+        (("--out", "x", "--every", "10ms"), "'10ms' is not between 0.1s and 86,400s"),
         (("--out", "x", "--for=-1h"), "is not between 100ms and"),
         (("--out", "x", "--messages", "500ms"), "is not between 1s and"),
         (("--out", "x", "--keep", "23h"), "is not between 1d and"),
@@ -194,7 +206,9 @@ def test_its_help_has_examples_and_exit_statuses(anywhere: Command) -> None:
 
 
 def test_nohup_keeps_it_going(redis_url: str, out: Path) -> None:
-    with recording("-r", redis_url, "record", "--out", str(out), "--every", "100ms", ignoring=signal.SIGHUP) as process:
+    with recording(
+        "-r", redis_url, "record", "--out", str(out), "--interval", "100ms", ignoring=signal.SIGHUP
+    ) as process:
         wait_until(lambda: segments(out) > 8_000)
         process.send_signal(signal.SIGHUP)
         before = segments(out)
@@ -208,7 +222,7 @@ def test_nohup_keeps_it_going(redis_url: str, out: Path) -> None:
 def test_at_a_terminal_it_says_how_far_it_is(redis_url: str, out: Path) -> None:
     main, theirs = os.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, "record", "--out", str(out), "--every", "100ms"],
+        [sys.executable, "-m", "rsmq_tui", "-r", redis_url, "record", "--out", str(out), "--interval", "100ms"],
         env=environment(), stdin=theirs, stdout=theirs, stderr=theirs,
     ) as process:  # fmt: skip
         os.close(theirs)

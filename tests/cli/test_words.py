@@ -46,7 +46,9 @@ OPTIONS = [
     (["exporter", "--interval", "1m"], "interval", 60),
     (["exporter", "--min-interval", "500ms"], "min_interval", 0.5),
     (["exporter", "--timeout", "1m"], "timeout", 60),
-    (["record", "--out", "x", "--every", "1m"], "every", 60_000),
+    (["record", "--out", "x", "--interval", "1m"], "interval", 60),
+    (["record", "--out", "x", "--every", "1m"], "interval", 60),
+    (["--interval", "2", "record", "--out", "x"], "interval", 2),
 ]
 
 

@@ -11,7 +11,7 @@ from rsmq_tui.cli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_TERMINATED, 
 from rsmq_tui.cli.interrupts import call_at_end, run_interruptibly
 from rsmq_tui.cli.options import reading
 from rsmq_tui.cli.output import ProgressLine, say, say_when
-from rsmq_tui.cli.parsing import Command, Options, folder, option, span
+from rsmq_tui.cli.parsing import Command, Options, at_least, folder, option, span
 from rsmq_tui.cli.places import KindPlace, places_of, words_of
 from rsmq_tui.cli.servers import profiles_of
 from rsmq_tui.history.names import Place
@@ -36,8 +36,8 @@ count are null: arrivals, deletes and receives. --messages skips lists: their it
 cannot be compared."""
 _EXAMPLES = """\
 rsmq-tui record --out history
-rsmq-tui --profile eu,us record --out /var/lib/rsmq --every 5s --messages 5m --keep 90d --max-size 20G
-rsmq-tui record --out incident --every 1s --for 1h
+rsmq-tui --profile eu,us record --out /var/lib/rsmq --interval 5s --messages 5m --keep 90d --max-size 20G
+rsmq-tui record --out incident --interval 1s --for 1h
 rsmq-tui record --out history --lists 'queue:*' --lists mail"""
 _STATUSES = {
     0: "the time of --for is over",
@@ -46,6 +46,9 @@ _STATUSES = {
     130: "ended by Ctrl+C; all polls are written first",
     143: "ended by SIGTERM or SIGHUP; all polls are written first",
 }
+
+
+INTERVAL_S = 5.0
 
 
 def _size(text: str) -> int:
@@ -57,7 +60,12 @@ def _size(text: str) -> int:
 
 @click.command(cls=Command, notes=_NOTES, sections={"Examples": _EXAMPLES}, statuses=_STATUSES)
 @option("--out DIR", "the destination: a folder or a URL", folder, required=True)
-@option("--every SPAN", "time between polls", span(100, DAY_MS), default="5s")
+@option(
+    "--interval --every T",
+    f"time between polls, not that of the profile: 0.5, 500ms, 1m (default {INTERVAL_S:g} s)",
+    at_least(0.1, DAY_MS / 1000),
+    name="interval",
+)
 @option("--for SPAN", "stop after this time: 1h", span(100, 10_000 * DAY_MS), name="for_ms")
 @option(
     "--messages SPAN",
@@ -98,7 +106,9 @@ async def _record(options: Options, interrupts: "Interrupts") -> int:
     places = words_of([place for place, _ in watched])
     if options.for_ms is not None:
         loop.call_later(options.for_ms / 1000, stop.set)
-    pace = Pace(options.every / 1000, None if options.messages is None else options.messages / 1000, options.bodies)
+    pace = Pace(
+        options.interval or INTERVAL_S, None if options.messages is None else options.messages / 1000, options.bodies
+    )
     where = printable(recorder.label)
     say(f"recording {places} into {where}; Ctrl+C stops it")
     reporting = asyncio.create_task(_Reporting(recorder, watched, loop).run())
