@@ -46,7 +46,7 @@ def _attributes(base: type) -> frozenset[str]:
 # By package: what makes an object that has the names, and the names.
 NAMES: dict[str, list[tuple[Callable[[], Any], set[str]]]] = {
     "textual": [
-        (_app, {"_driver", "_fatal_error"}),
+        (_app, {"_driver", "_fatal_error", "_message_queue", "_pending_message"}),
         (lambda: importlib.import_module("textual"), {"_border", "_segment_tools", "_styles_cache"}),
         (lambda: _attributes(LinuxDriver), {"_file"}),
     ],

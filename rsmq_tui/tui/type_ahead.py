@@ -9,6 +9,9 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.events import Key, Paste
 
+# How often the queues are passed at most: messages that cause others need up to five, Enter in the list of commands.
+_ROUNDS_MAX = 10
+
 
 class TypeAhead:
     """Gives what is typed or pasted to ``handle``, one event after another.
@@ -26,6 +29,7 @@ class TypeAhead:
         self._held = held
         self._waiting: deque[Key | Paste] = deque()
         self._is_busy = False
+        self._rounds = 0
 
     async def add(self, event: Key | Paste) -> None:
         """Handle an event now, or after those that wait."""
@@ -40,6 +44,7 @@ class TypeAhead:
             await self._handle(self._waiting.popleft())
             while key is not None and self._held_key == key:
                 await self._handle(self._waiting.popleft())
+            self._rounds = 0
             self._follow(way, way)
 
     @property
@@ -61,8 +66,14 @@ class TypeAhead:
         for number, node in enumerate(left, 1):
             if node.call_later(partial(self._follow, way, left[number:])):
                 return
-        # What it has caused may have opened a screen, moved the focus, or caused more.
-        if self._way != way or not all(node._message_queue.empty() for node in way):
+        # What it has caused may have opened a screen, moved the focus, or caused more. A busy app always has messages.
+        self._rounds += 1
+        if self._way != way or (self._rounds < _ROUNDS_MAX and any(map(_has_messages, way))):
             self._follow(self._way, self._way)
         else:
             self._app.call_next(self._next)
+
+
+def _has_messages(node: DOMNode) -> bool:
+    # Textual takes the next message from the queue while it handles one.
+    return node._pending_message is not None or not node._message_queue.empty()

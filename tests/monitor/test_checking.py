@@ -325,8 +325,10 @@ async def test_queues_are_chosen_by_name_and_pattern(checked: Check, rsmq: Rsmq,
     client.sadd("rsmq:QUEUES", "odd[1]")
     found = await checked("mail-*", "orders")
     assert [queue.name for queue in found.queues] == ["mail-a", "mail-b", "orders"]
-    # A name that looks like a pattern is a name first.
+    # A name that looks like a pattern is a name too.
     assert [queue.name for queue in (await checked("odd[1]")).queues] == ["odd[1]"]
+    rsmq.create_queue("odd1")
+    assert [queue.name for queue in (await checked("odd[1]")).queues] == ["odd1", "odd[1]"]
     assert [queue.name for queue in (await checked("MAIL-*", "spare")).queues] == ["spare"]
 
 

@@ -1,5 +1,7 @@
 """Keys that are typed faster than they take effect do what they do when they are typed slowly."""
 
+import asyncio
+
 import pytest
 from textual.events import Paste
 from textual.widgets import Input
@@ -58,3 +60,16 @@ async def test_a_queue_is_opened_however_fast_it_is_found(source: ScriptedSource
     async with opened(source, one_of_each()) as pilot:
         type_at_once(pilot, keys)
         assert (await wait_for_screen(pilot, QueueScreen)).queue == queue
+
+
+async def test_keys_do_not_wait_for_the_end_of_messages_that_never_end(source: ScriptedSource) -> None:
+    async with opened(source, one_of_each()) as pilot:
+
+        async def flood() -> None:
+            if not source.paused:
+                pilot.app.call_later(flood)
+                await asyncio.sleep(0)
+
+        pilot.app.call_later(flood)
+        type_at_once(pilot, ":pause or\r")
+        await until(pilot, lambda: source.paused, "the command runs")
