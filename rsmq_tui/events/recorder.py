@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from rsmq_tui.events.detector import MaintenanceDetector, QueueDetector, ServerDetector
 from rsmq_tui.events.known import FILE_NAME as KNOWN_NAME
 from rsmq_tui.events.known import Known, KnownError, KnownReader
 from rsmq_tui.events.model import Event, EventKind, Severity
-from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError
+from rsmq_tui.events.store import FILE_NAME, LIMIT, EventStore, EventStoreError, Stored
 from rsmq_tui.files import sqlite_version
 from rsmq_tui.monitor import Snapshot, Source, Verdict
 from rsmq_tui.monitor.changes import AuditedChange
@@ -29,6 +31,7 @@ from rsmq_tui.triage.journal.journal import Removal, last_changes, last_removals
 
 # Events that can be shown without reading the file again.
 RECENT = 2_000
+_NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 # The maximum of events that are kept in memory if they cannot be written; beyond it, the oldest are lost.
 _UNWRITTEN_MAX = 10_000
 _WAITING_MAX = 256
@@ -93,7 +96,10 @@ class EventRecorder:
 
     @property
     def recent(self) -> Sequence[Event]:
-        """The last events, the oldest first, those of other dashboards included; ``revision`` changes with them."""
+        """The last events, the oldest first, those of other dashboards included, most of them without their details.
+
+        ``revision`` changes with them.
+        """
         return self._shown
 
     def run_id(self, server: str) -> str:
@@ -212,7 +218,8 @@ class EventRecorder:
             self._store = EventStore(self.path, writer=self._writer, limit=self._limit)
             self._last_id = self._store.newest_id()
             self._recent.clear()
-            self._recent.extend(stored.event for stored in self._store.last(RECENT) if stored.id <= self._last_id)
+            last = self._store.last(RECENT)
+            self._recent.extend(_without_details(stored) for stored in last if stored.id <= self._last_id)
             self.problem = None
 
     def _read_known(self, *, create: bool = False) -> None:
@@ -268,7 +275,7 @@ class EventRecorder:
         if store.has_news():
             for stored in store.after(max(self._last_id, store.newest_id() - RECENT), RECENT):
                 self._last_id = stored.id
-                self._recent.append(stored.event)
+                self._recent.append(_without_details(stored))
 
     def _detect(self, snapshot: Snapshot, source: Source, at_ms: int, expected: Expected | None) -> Sequence[Event]:
         server, ns = snapshot.server, snapshot.ns
@@ -339,6 +346,11 @@ def _deletion(removals: Sequence[Removal], server: str, ns: str, queue: str, at_
 def _deletion_words(change: Change) -> str:
     undoes = "" if change.undoes is None else f", which undoes change {change.undoes}"
     return f"deleted by change {change.change}{undoes}"
+
+
+def _without_details(stored: Stored) -> Event:
+    # Screens show no details, which would take most of the memory of an event.
+    return replace(stored.event, details=_NO_DETAILS)
 
 
 def _deleted_by(event: Event, removals: Sequence[Removal]) -> Event:

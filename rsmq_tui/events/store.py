@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from sys import intern
 from typing import ClassVar, NamedTuple
 
 from rsmq_tui.events.model import Event, EventKind, ReportedVerdict, Severity
@@ -231,8 +232,8 @@ def _event_of(row: sqlite3.Row) -> Event:
     queue = row["queue"]
     return Event(
         at_ms=int(row["at_ms"]),
-        server=_name(row["server"]),
-        ns=_name(row["ns"]),
+        server=intern(_name(row["server"])),
+        ns=intern(_name(row["ns"])),
         queue=None if queue is None else _name(queue),
         kind=EventKind(row["kind"]),
         severity=Severity(row["severity"]),
@@ -240,5 +241,5 @@ def _event_of(row: sqlite3.Row) -> Event:
         details=details if isinstance(details, dict) else {},
         same=str(row["same"]),
         begin_ms=int(row["begin_ms"]),
-        run_id=str(row["run_id"]),
+        run_id=intern(str(row["run_id"])),
     )
