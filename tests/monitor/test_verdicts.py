@@ -633,13 +633,16 @@ class TestGrowing:
         assert (growing.verdict, growing.is_since_longer) == (Verdict.GROWING, rested_s < 10)
         assert (cleared.verdict, cleared.is_since_longer) == (Verdict.OK, False)
 
-    def test_of_a_new_queue_began_with_it(self) -> None:
+    @pytest.mark.parametrize("empty_polls", [0, 3])
+    def test_of_a_new_queue_began_after_its_creation(self, empty_polls: int) -> None:
         watched, flow = Scripted(), Flow()
-        for _ in range(300):
-            flow.move(sent=10, received=5, deleted=5)
+        for poll in range(300):
+            if poll >= empty_polls:
+                flow.move(sent=10, received=5, deleted=5)
             state = watched.poll_one(flow.row(created=b"%d" % (START_MS // 1000 - 5)))
 
-        assert (state.verdict, state.since_ms, state.is_since_longer) == (Verdict.GROWING, START_MS - 5_000, False)
+        since_ms = START_MS + (1_000 if empty_polls else -5_000)
+        assert (state.verdict, state.since_ms, state.is_since_longer) == (Verdict.GROWING, since_ms, False)
 
     def test_may_have_begun_in_an_outage(self) -> None:
         watched, flow = Scripted(), Flow(sent=7)

@@ -369,8 +369,9 @@ class Tracker(ABC):
             return Growth(share)
         # The last one of the lowest, and the first one of the highest since the growth began.
         lowest = last_index(backlog, min(backlog))
-        # A shorter time does not tell that it did not grow before.
-        is_longer = 0 <= samples[lowest].at_ms - self._known_from_ms(samples[-1]) < MEASURED_MS
+        # A shorter time does not tell that it did not grow before, unless monitoring began with its creation.
+        is_new = self._watched_from_ms < (self._first or samples[-1]).at_ms
+        is_longer = not is_new and 0 <= samples[lowest].at_ms - self._watched_from_ms < MEASURED_MS
         # All are before it if the clock of a server was set back.
         begin = lowest if known is None else bisect_left(samples, known.since_ms, key=lambda one: one.at_ms)
         begin = min(len(backlog) - 1, begin)
