@@ -18,7 +18,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.keys import Key, Usable, Where, can_be_used
 from rsmq_tui.tui.links import Link
 from rsmq_tui.tui.servers import WatchedServer
-from rsmq_tui.tui.widgets.first_styles import FirstStyles
+from rsmq_tui.tui.widgets.base_screen import BaseScreen
 from rsmq_tui.tui.widgets.lines import FRESHNESS_S, ChangeLine, KeyHints, StatusLine, is_stale
 from rsmq_tui.tui.widgets.painted import Painted
 from rsmq_tui.tui.widgets.pane import Pane
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 NO_SERVER = "select a queue first: this applies to its server"
 
 
-class DashboardScreen(FirstStyles[None]):
+class DashboardScreen(BaseScreen[None]):
     """A screen that shows the app's last snapshot by ``show_snapshot`` while it is in sight.
 
     ``WHERE`` names its key groups. ``place`` is the server that it shows; None means all servers. ``parts`` are the

@@ -1,10 +1,10 @@
 """The dashboard's widgets. Each paints lines, and only the cells that changed are sent again.
 
+base_screen     the base of screens and dialogs: their first styles, and how they close
 body_lines      bodies as lines of JSON, text or hex; the search in a body
 body_view       a body of any size: decoded, folded, searched
 charts          panels of charts, bars and sparklines
 controls        dialogs, and their buttons, check boxes, inputs
-first_styles    the base of screens and dialogs: the styles that each begins with
 lines           the lines of every screen: status, text, key hints, progress of a change
 message_filter  the input of a filter of messages, in the language of filters
 painted         the base: compares painted lines with those on the screen

@@ -15,7 +15,7 @@ from textual.widgets import Button, Checkbox, Input, OptionList
 
 from rsmq_tui.monitor.text import plural, printable
 from rsmq_tui.tui.keys import bindings_of
-from rsmq_tui.tui.widgets.first_styles import FirstStyles
+from rsmq_tui.tui.widgets.base_screen import BaseScreen
 from rsmq_tui.tui.widgets.painted import token_style
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ def copy_text(app: App[Any], text: str, what: str, *, shown: bool = False) -> No
     app.notify("\n".join([f"copied {what}", "", *lines]), timeout=_SHOWN_S, markup=False)
 
 
-class Dialog(ModalScreen[T | None], FirstStyles[T | None]):
+class Dialog(ModalScreen[T | None], BaseScreen[T | None]):
     """A dialog that returns an answer, or None if it is closed without one."""
 
     DEFAULT_CSS = """

@@ -1,4 +1,4 @@
-"""The base of all screens and dialogs: each is styled once as it opens, for the terminal's size."""
+"""The base of all screens and dialogs: each is styled once as it opens, and closes once."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -10,15 +10,15 @@ from textual.screen import Screen
 T = TypeVar("T")
 
 
-class FirstStyles(Screen[T]):
-    """A screen whose widgets have the styles for the terminal's size from the beginning.
-
-    Textual gives a screen the classes of the size after the first layout, which then has to be repeated with the styles
-    of all widgets.
-    """
+class BaseScreen(Screen[T]):
+    """A screen whose widgets have the styles for the terminal's size from the beginning, and that closes only once."""
 
     def on_compose(self) -> None:
-        """Take the classes of the terminal's size, before there are widgets."""
+        """Take the classes of the terminal's size, before there are widgets.
+
+        Textual gives a screen these classes after the first layout, which then has to be repeated with the styles of
+        all widgets.
+        """
         app = self.app
         width, height = app.size
         for size, breakpoints in ((width, app.HORIZONTAL_BREAKPOINTS), (height, app.VERTICAL_BREAKPOINTS)):
