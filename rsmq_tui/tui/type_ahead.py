@@ -38,8 +38,9 @@ class TypeAhead:
             await self._next()
 
     async def _next(self) -> None:
-        self._is_busy = bool(self._waiting)
-        if self._waiting:
+        # At its end the app has no screen.
+        self._is_busy = bool(self._waiting and self._app.screen_stack)
+        if self._is_busy:
             way, key = self._way, self._held_key
             await self._handle(self._waiting.popleft())
             while key is not None and self._held_key == key:

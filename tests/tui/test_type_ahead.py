@@ -73,3 +73,11 @@ async def test_keys_do_not_wait_for_the_end_of_messages_that_never_end(source: S
         pilot.app.call_later(flood)
         type_at_once(pilot, ":pause or\r")
         await until(pilot, lambda: source.paused, "the command runs")
+
+
+@pytest.mark.parametrize("keys", ["qqqqqq", "jjqjjj", "?\x1bq\r\r"])
+async def test_keys_that_wait_at_the_end_are_dropped(source: ScriptedSource, keys: str) -> None:
+    async with opened(source, one_of_each()) as pilot:
+        type_at_once(pilot, keys)
+        # If the end fails, leaving the context raises why.
+        await until(pilot, lambda: not pilot.app.is_running, "it quits")
