@@ -236,6 +236,7 @@ class DashboardScreen(BaseScreen[None]):
         from shlex import join  # noqa: PLC0415 - not before the first paint
 
         servers, replay, link = self.dashboard.servers, self.dashboard.replay, self.link
+        analysis = None if servers else self.dashboard.analysis
         link = link._replace(
             server=link.server if link.queue and len(servers) > 1 else "",
             at_ms=None if replay is None else replay.position_ms,
@@ -245,6 +246,8 @@ class DashboardScreen(BaseScreen[None]):
         words, names = ["rsmq-tui"], list(dict.fromkeys(server.name for server in servers if server.name))
         if replay is not None:
             words += ["replay", replay.label]
+        elif analysis is not None:
+            words += ["history", analysis.analysis, *(["--history", analysis.history] if analysis.history else [])]
         elif names:
             words += ["--profile", ",".join(names)]
         elif servers[0].address:

@@ -1,6 +1,7 @@
 """The screen of the past: what it shows of an analysis, moved about in, at any size, whatever the files hold."""
 
 import asyncio
+import shlex
 import shutil
 import threading
 from collections.abc import AsyncIterator
@@ -120,6 +121,14 @@ def rows_of(pilot: Pilot[None]) -> list[str]:
 
 def text(pilot: Pilot[None]) -> str:
     return text_of(app_of(pilot))
+
+
+@pytest.mark.parametrize("history", [None, "the history"])
+async def test_the_command_that_shows_an_analysis_is_copied(analysis_folder: Path, history: str | None) -> None:
+    async with past_of(analysis_folder, history=history) as pilot:
+        await press(pilot, "Y")
+        behind = [] if history is None else ["--history", history]
+        assert shlex.split(pilot.app.clipboard) == ["rsmq-tui", "history", str(analysis_folder), *behind]
 
 
 async def test_it_begins_with_the_last_day_and_the_worst_queue(analysis_folder: Path) -> None:
