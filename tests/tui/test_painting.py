@@ -14,6 +14,7 @@ from rich.cells import cached_cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual._styles_cache import StylesCache
+from textual.events import MouseDown
 from textual.filter import ANSIToTruecolor
 from textual.geometry import Region
 from textual.strip import Strip
@@ -26,7 +27,7 @@ from rsmq_tui.tui.widgets.painted import Painted, _differences
 from rsmq_tui.tui.widgets.row_table import RowTable
 from tests.tui.changing import Orders
 from tests.tui.driving import opened, play, press, settled, until
-from tests.tui.reading import lines_of, table_of
+from tests.tui.reading import app_of, lines_of, table_of
 from tests.tui.scripted import START_MS, ScriptedSource, messages_of
 from tests.tui.states import one_of_each, poll_of, queue_of
 
@@ -394,3 +395,18 @@ async def test_what_held_a_toast_goes_too(source: ScriptedSource) -> None:
 def _lines_in(caches: Sequence["weakref.ref[StylesCache]"]) -> list[int]:
     gc.collect()
     return [len(cache._cache) for each in caches if (cache := each()) is not None]
+
+
+async def test_a_click_where_a_note_has_just_gone_does_nothing(source: ScriptedSource) -> None:
+    async with opened(source, one_of_each(), notifications=True) as pilot:
+        app = app_of(pilot)
+        app.notify("a note", markup=False)
+        await until(pilot, lambda: app.screen.query("Toast"), "the note is shown")
+        await settled(pilot)
+        toast = app.screen.query_one("Toast")
+        x, y = toast.content_region.offset
+        with app.batch_update():
+            await toast.remove()
+            app.screen._forward_event(
+                MouseDown(None, x, y, delta_x=0, delta_y=0, button=1, shift=False, meta=False, ctrl=False)
+            )

@@ -5,7 +5,9 @@ from typing import TypeVar
 
 from textual import events
 from textual.await_complete import AwaitComplete
+from textual.geometry import Offset
 from textual.screen import Screen
+from textual.widget import Widget
 
 T = TypeVar("T")
 
@@ -30,6 +32,14 @@ class BaseScreen(Screen[T]):
         Textual would close the screen below it.
         """
         return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return the widget to select text in; none where the one that is painted has just been removed.
+
+        Textual would look for its parent.
+        """
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (widget, offset) if widget is self or (widget is not None and widget.parent) else (None, None)
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Keep these styles when it comes to the front for the first time."""
