@@ -156,7 +156,7 @@ class RsmqApp(App[None]):
         self._watching = Watching(self, self.dashboard, events, alerts, self._refresh_words)
         self._toasts = Notifications()
         moves = (self.keymap.command(name).pressed for name in ("down", "up", "page_down", "page_up"))
-        self._type_ahead = TypeAhead(self, super().on_event, held={key for pressed in moves for key in pressed})
+        self.type_ahead = TypeAhead(self, super().on_event, held={key for pressed in moves for key in pressed})
         self._quitting: Worker[None] | None = None
         self._garbage = GarbageCollection(self, self.dashboard.count_queues)
         self.themes = AppThemes(self, theme, self.dashboard.preferences.get(THEME))
@@ -207,12 +207,12 @@ class RsmqApp(App[None]):
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
         elif isinstance(event, events.Paste):
-            await self._type_ahead.add(events.Paste("\n".join(map(printable, event.text.splitlines()))))
+            await self.type_ahead.add(events.Paste("\n".join(map(printable, event.text.splitlines()))))
         elif event.key in self.keymap["app.quit"].pressed:
             # It does not wait: what was typed before may take long.
             await super().on_event(event)
         else:
-            await self._type_ahead.add(event)
+            await self.type_ahead.add(event)
 
     def notify(
         self,

@@ -31,6 +31,11 @@ class TypeAhead:
         self._is_busy = False
         self._rounds = 0
 
+    @property
+    def is_idle(self) -> bool:
+        """True if all keys have had their effect."""
+        return not self._is_busy
+
     async def add(self, event: Key | Paste) -> None:
         """Handle an event now, or after those that wait."""
         self._waiting.append(event)
@@ -38,7 +43,6 @@ class TypeAhead:
             await self._next()
 
     async def _next(self) -> None:
-        # At its end the app has no screen.
         self._is_busy = bool(self._waiting and self._app.screen_stack)
         if self._is_busy:
             way, key = self._way, self._held_key
@@ -56,8 +60,12 @@ class TypeAhead:
 
     @property
     def _way(self) -> Sequence[DOMNode]:
-        """The nodes whose message queues a key passes: those from the focused widget, or the screen, to the app."""
-        return (self._app.focused or self._app.screen).ancestors_with_self
+        """The nodes whose message queues a key passes: those from the focused widget, or the screen, to the app.
+
+        At its end the app has no screen.
+        """
+        app = self._app
+        return ((app.focused or app.screen) if app.screen_stack else app).ancestors_with_self
 
     def _follow(self, way: Sequence[DOMNode], left: Sequence[DOMNode]) -> None:
         """Wait in the queues of the nodes that are ``left``, behind the messages that the last event has caused.

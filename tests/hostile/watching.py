@@ -1,5 +1,6 @@
 """The dashboard on a real server, the text of its screen, and whether it is safe for a terminal."""
 
+import asyncio
 import tempfile
 import time
 import unicodedata
@@ -102,12 +103,15 @@ async def polls(pilot: Dashboard, number: int = 2) -> str:
 
 
 async def press(pilot: Dashboard, *keys: str) -> str:
-    """Press keys, given as characters or by their names, and return the text of the screen."""
+    """Press keys, given as characters or by their names, each after the effect of the one before; return the text."""
+    app = dashboard_app(pilot)
     for key in keys:
         event = events.Key(_character_to_key(key), key) if len(key) == 1 else events.Key(key, None)
         # The pilot's own way waits until the whole process is idle, which one that polls all the time never is.
-        pilot.app.post_message(event)
-        await pilot.pause(_LOOK_S)
+        app.post_message(event)
+        is_taken = asyncio.Event()
+        app.call_later(is_taken.set)
+        await until(pilot, lambda: is_taken.is_set() and app.type_ahead.is_idle)  # noqa: B023 - called at once
     return assert_harmless(pilot)
 
 

@@ -167,4 +167,5 @@ def type_at_once(pilot: Pilot[None], text: str) -> None:
 
 
 def _busy(app: RsmqApp) -> bool:
-    return any(worker.is_running for worker in app.workers if worker.group != "poll")
+    is_working = any(worker.is_running for worker in app.workers if worker.group != "poll")
+    return is_working or not app.type_ahead.is_idle
