@@ -3,6 +3,7 @@
 import re
 from datetime import UTC
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,9 +16,10 @@ from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.replay.session import replaying_of
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
-from tests.tui.driving import opened, play_rows, press, says, settled, until
+from tests.tui.driving import opened, play, play_rows, press, says, settled, until
 from tests.tui.reading import app_of, lines_of, notes_of, text_of
 from tests.tui.scripted import START_MS, ScriptedSource, row_of
+from tests.tui.states import poll_of, queue_of
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 BRAILLE = "[\u2801-\u28ff]"
@@ -198,6 +200,22 @@ async def test_the_zone_gives_way_to_a_failure_on_a_narrow_terminal(source: Scri
         first = text_of(app_of(pilot)).splitlines()[0]
         assert "times in" not in first
         assert "stale" in first
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"server": "orders.a1b2c3.ng.0001.euw1.cache.example.com:6379/0"}, {"notes": ("INFO may not be read",)}],
+    ids=["address", "note"],
+)
+async def test_the_zone_gives_way_to_what_is_more_important(source: ScriptedSource, changes: dict[str, Any]) -> None:
+    ((_, words),) = changes.items()
+    for width, has_zone in ((120, True), (76, False)):
+        async with opened(source, size=(width, 20)) as pilot:
+            await play(pilot, source, poll_of(source, [queue_of("orders")], **changes))
+            first = text_of(app_of(pilot)).splitlines()[0]
+            assert (words if isinstance(words, str) else words[0]) in first
+            assert ("times in UTC" in first) is has_zone
+            assert "● live" in first
 
 
 def _hour(time: str) -> int:

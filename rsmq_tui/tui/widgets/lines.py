@@ -139,25 +139,27 @@ def _is_late(part: Snapshot, dashboard: Dashboard) -> bool:
     return dashboard.clock() - fresh_s > due_s + _LATE_S
 
 
-# Pieces at the left of the status line with their ranks: of those that do not fit, the highest rank is dropped first.
+# Pieces of the status line with their ranks: of those that do not fit, the highest rank is dropped first.
 _Ranked = Sequence[tuple[int, Piece]]
-_READ_ONLY, _REFUSAL, _SERVER, _ADDRESS, _PROGRAM, _COUNTS, _NOTE = range(7)
+_READ_ONLY, _REFUSAL, _SERVER, _ADDRESS, _ZONE, _PROGRAM, _COUNTS, _NOTE = range(8)
 
 
 def _width_of(ranked: _Ranked) -> int:
     return cells_of(piece for _, piece in ranked)
 
 
-def _most_important(ranked: _Ranked, width: int) -> list[Piece]:
-    """Return the pieces that fit; the counts are dropped before the note if that is enough for it."""
+def _most_important(ranked: _Ranked, width: int) -> _Ranked:
+    """Return the pieces that fit; the counts, then the zone, are dropped before the note if that is enough for it."""
     kept = list(ranked)
-    without_counts = [(rank, piece) for rank, piece in ranked if rank != _COUNTS]
-    if kept[-1][0] == _NOTE and _width_of(kept) > width >= _width_of(without_counts):
-        kept = without_counts
+    if kept[-1][0] == _NOTE:
+        for less in ((), (_COUNTS,), (_COUNTS, _ZONE)):
+            rest = [(rank, piece) for rank, piece in ranked if rank not in less]
+            if _width_of(rest) <= width:
+                return rest
     while kept and _width_of(kept) > width:
         last = max(range(len(kept)), key=lambda index: (kept[index][0], index))
         del kept[last]
-    return [piece for _, piece in kept]
+    return kept
 
 
 class StatusLine(Painted):
@@ -183,17 +185,18 @@ class StatusLine(Painted):
         self.repaint()
 
     def paint(self) -> list[Strip]:
-        """Paint the line; what does not fit is dropped: last the zone, never the freshness."""
+        """Paint the line; what does not fit is dropped, but never the freshness."""
         snapshot = self.snapshot
         if snapshot is None:
             return [self.line(self._connecting())]
         width = self.size.width
-        right = self._right(snapshot)
-        least = 1 + (dashboard_of(self.app).recording is not None)
-        ranked = self._left(snapshot)
-        while len(right) > least and cells_of(right) + (_width_of(ranked) if len(right) > least + 1 else 0) > width:
-            right.pop(0)
-        left = _most_important(ranked, width - cells_of(right))
+        cost, freshness = self._right(snapshot)
+        ranked = [(_ZONE, self._zone(snapshot)), *self._left(snapshot)]
+        while cost and _width_of(ranked) + cells_of((*cost, *freshness)) > width:
+            cost.pop(0)
+        kept = _most_important(ranked, width - cells_of((*cost, *freshness)))
+        left = [piece for rank, piece in kept if rank != _ZONE]
+        right = [*cost, *(piece for rank, piece in kept if rank == _ZONE), *freshness]
         gap = width - cells_of(left) - cells_of(right)
         return [self.line([*left, (" " * max(0, gap), ""), *right])]
 
@@ -234,37 +237,34 @@ class StatusLine(Painted):
             pieces += [(rank, (f"  ! {printable(note, 50)} ", "alarm")) for rank, note in notes[:1]]
         return pieces
 
-    def _right(self, snapshot: Snapshot) -> list[Piece]:
+    def _right(self, snapshot: Snapshot) -> tuple[list[Piece], list[Piece]]:
+        """Return the pieces before the zone, of which the first ones are dropped first, and those after it."""
         replaying = dashboard_of(self.app).replay
         if replaying is not None:
             from rsmq_tui.tui.replay.banner import freshness  # noqa: PLC0415 - live screens need none
 
-            return [*self._zone(), freshness(snapshot, replaying)]
+            return [], [freshness(snapshot, replaying)]
         cost = snapshot.cost
-        pieces: list[Piece] = []
+        before: list[Piece] = []
         if snapshot.connection.fresh_at_s is not None:
-            pieces = [
+            before = [
                 (f"{size(cost.bytes):>9} ", "muted"),
                 (f"{count(cost.commands):>3} cmd · ", "muted"),
                 (f"{cost.round_trip_ms:5.1f} ms · ", "muted"),
                 (f"{snapshot.interval_s:g} s · ", "muted"),
             ]
-        pieces += self._zone()
-        pieces.append(self._freshness(snapshot))
-        if recording := self._recording():
-            pieces.append(recording)
-        return pieces
+        recording = self._recording()
+        return before, [self._freshness(snapshot), *([recording] if recording else [])]
 
-    def _zone(self) -> list[Piece]:
+    @staticmethod
+    def _zone(snapshot: Snapshot) -> Piece:
         """Name the time zone of all clock times on the screen: those of axes are there while ages are shown, too.
 
         For a day after the clocks are changed, both are named, because charts begin before that.
         """
-        if self.snapshot is None:
-            return []
-        at_ms = self.snapshot.at_ms
+        at_ms = snapshot.at_ms
         zones = dict.fromkeys((zone_words(at_ms - DAY_MS), zone_words(at_ms)))
-        return [(f"times in {', '.join(zones)} ", "muted")]
+        return f"times in {', '.join(zones)} ", "muted"
 
     def _recording(self) -> Piece | None:
         recording = dashboard_of(self.app).recording
