@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 from textual.pilot import Pilot, _get_mouse_message_arguments
+from textual.widget import Widget
 from textual.widgets import Input, Markdown
 
 from rsmq_tui.docs import topics
@@ -394,16 +395,30 @@ async def test_hints_and_the_arrow_back_can_be_clicked(orders: Orders) -> None:
         await wait_for_screen(pilot, OverviewScreen)
 
 
+def _click_twice(pilot: Pilot[None], widget: Widget, x: int) -> None:
+    for mouse in (events.MouseDown, events.MouseUp) * 2:
+        event = mouse(**_get_mouse_message_arguments(widget, (x, 0), button=1))
+        event.set_sender(pilot.app)
+        pilot.app.post_message(event)
+
+
+async def test_a_hint_clicked_twice_at_once_goes_back_once(orders: Orders) -> None:
+    async with orders.dashboard() as pilot:
+        await press(pilot, "enter", "J")
+        hints = pilot.app.screen.query_one(KeyHints)
+        await until(pilot, lambda: "esc back" in lines_of(hints)[0], "the hints are shown")
+        _click_twice(pilot, hints, lines_of(hints)[0].index("esc back"))
+        await wait_for_screen(pilot, QueueScreen)
+        await settled(pilot)
+        assert [type(screen) for screen in pilot.app.screen_stack] == [OverviewScreen, QueueScreen]
+
+
 @pytest.mark.parametrize("keys", ["F", "i", "J", "enter", "enter enter"])
 async def test_the_arrow_back_clicked_twice_at_once_does_not_quit(orders: Orders, keys: str) -> None:
     async with orders.dashboard() as pilot:
         await press(pilot, *keys.split())
         screen = pilot.app.screen
-        title = screen.query(TextLine).first()
-        for mouse in (events.MouseDown, events.MouseUp) * 2:
-            event = mouse(**_get_mouse_message_arguments(title, (1, 0), button=1))
-            event.set_sender(pilot.app)
-            pilot.app.post_message(event)
+        _click_twice(pilot, screen.query(TextLine).first(), 1)
         await until(pilot, lambda: pilot.app.screen is not screen, "it goes back")
         await settled(pilot)
         assert pilot.app.return_code is None

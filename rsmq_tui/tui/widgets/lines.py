@@ -452,7 +452,9 @@ class KeyHints(Painted):
         self._spans: list[tuple[int, int, Key]] = []
 
     async def on_click(self, event: events.Click) -> None:
-        """Run the action of the hint that was clicked."""
+        """Run the action of the hint that was clicked, unless an earlier click has left the screen."""
+        if not self.screen.is_active:
+            return
         clicked = next((key.id for start, end, key in self._spans if start <= event.x < end), None)
         for active in self.screen.active_bindings.values():
             if clicked is not None and active.binding.id == clicked and active.enabled:
