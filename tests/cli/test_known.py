@@ -33,6 +33,19 @@ def test_the_answer_names_the_namespace_of_the_queue(anywhere: Command, state: P
     assert re.search(r": mail on redis://[^,]*: its trouble is not acknowledged", done.err)
 
 
+def test_the_zone_of_a_time_is_never_cut(anywhere: Command, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        with monkeypatch.context() as patched:
+            patched.setenv("TZ", "Asia/Kathmandu")
+            time.tzset()
+            anywhere("known", "add", "orders", "--until", "2h", "--note", "deploying")
+            titles, line = anywhere("known", terminal=True).text.splitlines()
+    finally:
+        time.tzset()
+    assert line.count(" +0545 ") == 2
+    assert [titles.index(title) for title in ("UNTIL", "NOTE")] == [line.rindex("20", 0, 30), line.index("deploying")]
+
+
 def test_what_is_known_is_listed_sends_nothing_and_ends(
     anywhere: Command, alerting: Path, state: Path, client: Redis
 ) -> None:

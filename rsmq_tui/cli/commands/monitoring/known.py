@@ -17,7 +17,7 @@ from rsmq_tui.events.store import FILE_NAME as EVENTS_NAME
 from rsmq_tui.events.store import EventStore, EventStoreError
 from rsmq_tui.files import state_folder
 from rsmq_tui.local_clock import now_ms
-from rsmq_tui.monitor.text import printable
+from rsmq_tui.monitor.text import cells, printable
 from rsmq_tui.protocol.kinds import Reference, kind_of
 
 _NOTES = """\
@@ -139,9 +139,12 @@ def _record(event: Event) -> None:
 
 def _list(options: Options) -> int:
     shown = _read()
+    times_ms = [at_ms for known in shown for at_ms in (known.since_ms, known.until_ms) if at_ms is not None]
+    # Names of zones differ in length, and one that is cut may be another: +05 and +0545.
+    width = max((cells(local_minute(at_ms, zone=True)) for at_ms in times_ms), default=0)
     columns = (
-        TextColumn("SINCE", 21),
-        TextColumn("UNTIL", 21),
+        TextColumn("SINCE", width),
+        TextColumn("UNTIL", width),
         TextColumn("SERVER", 24, drop=1),
         TextColumn("QUEUE", 20),
         TextColumn("NOTE", 0),
