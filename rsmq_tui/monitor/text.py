@@ -144,8 +144,6 @@ def size(bytes_: int | None) -> str:
     return f"{scaled:,.1f} {_UNITS[-1]}"
 
 
-# A time with its date has its seconds and its milliseconds up to here.
-_SECONDS_END, _MS_END = len("2031-05-17 19:46:02"), len("2031-05-17 19:46:02.121")
 # None for the time zone of the system.
 _zone: tzinfo | None = UTC
 
@@ -189,8 +187,8 @@ def clock(at_ms: float | None, *, date: bool = False, zone: bool = False) -> str
 
 def date_clock(at_ms: float | None, *, zone: bool = False) -> str:
     """Format a time with its date, to the second: 2031-05-17 19:46:02, in the time zone of ``clock``."""
-    words = clock(at_ms, date=True, zone=zone)
-    return words[:_SECONDS_END] + words[_MS_END:] if words != UNKNOWN else words
+    words, _, rest = clock(at_ms, date=True, zone=zone).partition(".")
+    return words + rest[3:]
 
 
 def short_clock(at_ms: float | None, now_ms: float) -> str:
