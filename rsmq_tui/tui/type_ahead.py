@@ -9,7 +9,7 @@ from textual.app import App
 from textual.dom import DOMNode
 from textual.events import Key, Paste
 
-# How often the queues are passed at most: messages that cause others need up to five, Enter in the list of commands.
+# Messages cause others: so many rounds of them are waited for at most. Enter in the list of commands has five.
 _ROUNDS_MAX = 10
 
 

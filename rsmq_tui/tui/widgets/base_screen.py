@@ -27,9 +27,9 @@ class BaseScreen(Screen[T]):
             self.set_class(True, *_classes(size, breakpoints or ()), update=False)
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Close the screen; do nothing if it was closed already, as by the first of two keys in a hurry.
+        """Close the screen; do nothing if it was closed already, as by the first of two answers.
 
-        Textual would close the screen below it.
+        Textual would close the screen in front instead.
         """
         return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
 
