@@ -204,8 +204,14 @@ class RsmqApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""
-        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+        if not isinstance(event, events.Key | events.Paste):
             await super().on_event(event)
+        elif event.is_forwarded:
+            # It comes back from the widget that had the focus: its command is looked for on the screen in front.
+            if isinstance(event, events.Key) and not self.screen.is_mounted:
+                await self.type_ahead.add_first(events.Key(event.key, event.character))
+            else:
+                await super().on_event(event)
         elif isinstance(event, events.Paste):
             await self.type_ahead.add(events.Paste("\n".join(map(printable, event.text.splitlines()))))
         elif event.key in self.keymap["app.quit"].pressed:

@@ -1,8 +1,9 @@
 """Type-ahead: a key that is typed waits until those before it have had their effect."""
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence, Set
-from functools import partial
+from contextlib import suppress
 from typing import Any
 
 from textual.app import App
@@ -11,6 +12,8 @@ from textual.events import Key, Paste
 
 # Messages cause others: so many rounds of them are waited for at most. Enter in the list of commands has five.
 _ROUNDS_MAX = 10
+# How often it is checked whether a node has ended, which drops what waits in its queue.
+_ENDED_S = 0.05
 
 
 class TypeAhead:
@@ -28,29 +31,37 @@ class TypeAhead:
         self._handle = handle
         self._held = held
         self._waiting: deque[Key | Paste] = deque()
-        self._is_busy = False
-        self._rounds = 0
+        self._following: asyncio.Task[None] | None = None
 
     @property
     def is_idle(self) -> bool:
         """True if all keys have had their effect."""
-        return not self._is_busy
+        return self._following is None
 
     async def add(self, event: Key | Paste) -> None:
         """Handle an event now, or after those that wait."""
         self._waiting.append(event)
-        if not self._is_busy:
+        if self.is_idle:
+            await self._next()
+
+    async def add_first(self, event: Key | Paste) -> None:
+        """Handle an event before those that wait."""
+        self._waiting.appendleft(event)
+        if self.is_idle:
             await self._next()
 
     async def _next(self) -> None:
-        self._is_busy = bool(self._waiting and self._app.screen_stack)
-        if self._is_busy:
-            way, key = self._way, self._held_key
+        self._following = None
+        # At its end the app has no screen.
+        if not (self._waiting and self._app.screen_stack):
+            return
+        way, key = self._way, self._held_key
+        # A screen that a worker has just opened has no widgets yet.
+        if self._app.screen.is_mounted:
             await self._handle(self._waiting.popleft())
             while key is not None and self._held_key == key:
                 await self._handle(self._waiting.popleft())
-            self._rounds = 0
-            self._follow(way, way)
+        self._following = asyncio.create_task(self._follow(way))
 
     @property
     def _held_key(self) -> str | None:
@@ -67,20 +78,30 @@ class TypeAhead:
         app = self._app
         return ((app.focused or app.screen) if app.screen_stack else app).ancestors_with_self
 
-    def _follow(self, way: Sequence[DOMNode], left: Sequence[DOMNode]) -> None:
-        """Wait in the queues of the nodes that are ``left``, behind the messages that the last event has caused.
-
-        A node that is gone has handled its own.
-        """
-        for number, node in enumerate(left, 1):
-            if node.call_later(partial(self._follow, way, left[number:])):
-                return
-        # What it has caused may have opened a screen, moved the focus, or caused more. A busy app always has messages.
-        self._rounds += 1
-        if self._way != way or (self._rounds < _ROUNDS_MAX and any(map(_has_messages, way))):
-            self._follow(self._way, self._way)
-        else:
+    async def _follow(self, way: Sequence[DOMNode]) -> None:
+        """Wait until the last event has had its effect, and go on with the next one."""
+        try:
+            rounds = 0
+            while rounds < _ROUNDS_MAX:
+                for node in way:
+                    await _has_handled(node)
+                # What it has caused may have opened a screen, moved the focus, or caused more. A busy app always has
+                # messages.
+                before, way = way, self._way
+                if way == before and not any(map(_has_messages, way)):
+                    break
+                rounds += way == before
+        finally:
             self._app.call_next(self._next)
+
+
+async def _has_handled(node: DOMNode) -> None:
+    """Wait until a node has handled what is in its queue, or has ended."""
+    handled = asyncio.Event()
+    if node.call_later(handled.set):
+        while not handled.is_set() and node.is_running:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(handled.wait(), _ENDED_S)
 
 
 def _has_messages(node: DOMNode) -> bool:

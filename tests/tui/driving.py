@@ -168,4 +168,4 @@ def type_at_once(pilot: Pilot[None], text: str) -> None:
 
 def _busy(app: RsmqApp) -> bool:
     is_working = any(worker.is_running for worker in app.workers if worker.group != "poll")
-    return is_working or not app.type_ahead.is_idle
+    return is_working or (app.is_running and not app.type_ahead.is_idle)

@@ -179,14 +179,14 @@ class ConfirmScreen(Dialog["Preview"]):
         try:
             preview = await previewer(self._show_progress)
         except TriageError as error:
-            if self._is_open:
+            if self.is_open:
                 self._refuse(str(error))
                 if isinstance(error.__cause__, NoTargetError) and self._preview_creating is not None:
                     self._offer("Create it too", self._preview_creating)
                     self.query_one("#wider").focus()
             return
         self._preview = preview
-        if not self._is_open:
+        if not self.is_open:
             preview.close()
             return
         dialog = self.query_one(".dialog")
@@ -268,15 +268,10 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _show_progress(self, progress: "ScanProgress") -> None:
         now_s = time.monotonic()
-        if self._is_open and now_s - self._shown_s >= _SEEING_EVERY_S:
+        if self.is_open and now_s - self._shown_s >= _SEEING_EVERY_S:
             self._shown_s = now_s
             scanned = f"{count(progress.scanned)} of {count(max(progress.scanned, progress.depth))}"
             self._say(f"scanning … {scanned}, {matches(progress.matched)}")
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether the dialog is still open: it may be closed before the server answers."""
-        return bool(self.query("#words"))
 
     def _refuse(self, sentence: str) -> None:
         self._say(printable(sentence, _VALUE_MAX), "alarm")

@@ -26,12 +26,17 @@ class BaseScreen(Screen[T]):
         for size, breakpoints in ((width, app.HORIZONTAL_BREAKPOINTS), (height, app.VERTICAL_BREAKPOINTS)):
             self.set_class(True, *_classes(size, breakpoints or ()), update=False)
 
+    @property
+    def is_open(self) -> bool:
+        """False from the moment in which it is closed, when its widgets may still be there."""
+        return self in self.app.screen_stack
+
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Close the screen; do nothing if it was closed already, as by the first of two answers.
 
         Textual would close the screen in front instead.
         """
-        return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
+        return super().dismiss(result) if self.is_open else AwaitComplete()
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """Return the widget to select text in; none where the one that is painted has just been removed.
