@@ -115,3 +115,10 @@ async def test_the_charts_are_those_of_the_new_namespace_at_once(source: Scripte
         assert "5k" not in "".join(lines_of(chart))
         await play(pilot, source, poll_of(source, [queue_of("mail")], source.last.at_ms, ns="jobs", trend=others))
         assert "5k" in "".join(lines_of(chart))
+
+
+async def test_page_keys_need_no_room(source: ScriptedSource) -> None:
+    source.found = Namespaces(("jobs", "mail"), complete=True)
+    async with opened(source, one_of_each(), size=(40, 4)) as pilot:
+        await press(pilot, "n", "down", "pageup", "pagedown", "escape")
+        assert isinstance(pilot.app.screen, OverviewScreen)

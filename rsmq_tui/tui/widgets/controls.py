@@ -155,6 +155,12 @@ class ChoiceList(OptionList):
     def __init__(self, *choices: Content) -> None:
         super().__init__(*choices, markup=False)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable the page keys while there is no room for a line, which Textual does not expect."""
+        if action in ("page_up", "page_down") and not self.scrollable_content_region:
+            return False
+        return super().check_action(action, parameters)
+
 
 class ChoiceInput(Input):
     """Accepts any text, and suggests the ``choices`` that contain what was typed."""
