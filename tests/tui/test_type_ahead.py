@@ -3,9 +3,12 @@
 import asyncio
 
 import pytest
-from textual.events import Paste
+from textual.events import Key, Paste
 from textual.widgets import Input
 
+from rsmq_tui.triage.errors import TriageError
+from rsmq_tui.triage.scope import Preview
+from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.changes.forms import BodyArea
 from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
@@ -60,6 +63,24 @@ async def test_a_queue_is_opened_however_fast_it_is_found(source: ScriptedSource
     async with opened(source, one_of_each()) as pilot:
         type_at_once(pilot, keys)
         assert (await wait_for_screen(pilot, QueueScreen)).queue == queue
+
+
+async def test_a_key_on_its_way_waits_for_the_widgets_of_a_dialog(source: ScriptedSource) -> None:
+    async def previewer(_: object) -> Preview:
+        raise TriageError("refused")
+
+    async with opened(source, one_of_each()) as pilot:
+        app = pilot.app
+
+        def open_dialog() -> None:
+            # As a worker does, without waiting for it.
+            app.push_screen(ConfirmScreen("Purge", previewer))
+
+        # From the widget that has the focus, it comes to the app, which has the commands.
+        app.screen._forward_event(Key("down", None))
+        app.screen.call_later(open_dialog)
+        await says(pilot, "refused")
+        await settled(pilot)
 
 
 async def test_keys_do_not_wait_for_the_end_of_messages_that_never_end(source: ScriptedSource) -> None:
