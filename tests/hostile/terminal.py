@@ -24,7 +24,10 @@ _OPEN = 'terminal=$1; shift; exec "$@" <"$terminal" >"$terminal" 2>"$terminal"'
 
 
 class Terminal:
-    """Runs ``python -m rsmq_tui`` with these arguments, or ``python`` with those of ``command``, in a terminal."""
+    """Runs ``python -m rsmq_tui`` with these arguments, or ``python`` with those of ``command``, in a terminal.
+
+    ``folder`` is the one that it works in.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Terminal:
         command: Sequence[str] = ("-m", "rsmq_tui"),
         size: tuple[int, int] = (COLUMNS, LINES),
         environment: Mapping[str, str] | None = None,
+        folder: Path = _ROOT,
     ) -> None:
         self.output = bytearray()
         self.screen = Screen(*size)
@@ -44,7 +48,7 @@ class Terminal:
         self.before = termios.tcgetattr(inside)
         self.process = subprocess.Popen(
             ["/bin/sh", "-c", _OPEN, "sh", os.ttyname(inside), sys.executable, *command, *arguments],
-            cwd=_ROOT,
+            cwd=folder,
             env={
                 "PATH": os.environ.get("PATH", os.defpath),
                 "HOME": str(settings),
