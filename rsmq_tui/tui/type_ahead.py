@@ -12,6 +12,8 @@ from textual.events import Key, Paste
 
 # Messages cause others: so many rounds of them are waited for at most. Enter in the list of commands has five.
 _ROUNDS_MAX = 10
+# A screen that is being opened takes a few tries; one that cannot be opened must not hold the keys for ever.
+_TRIES_MAX = 100
 # How often it is checked whether a node has ended, which drops what waits in its queue.
 _ENDED_S = 0.05
 
@@ -32,6 +34,8 @@ class TypeAhead:
         self._held = held
         self._waiting: deque[Key | Paste] = deque()
         self._following: asyncio.Task[None] | None = None
+        # How often the next event has waited for the screen in front.
+        self._tries = 0
 
     @property
     def is_idle(self) -> bool:
@@ -56,8 +60,10 @@ class TypeAhead:
         if not (self._waiting and self._app.screen_stack):
             return
         way, key = self._way, self._held_key
+        self._tries += 1
         # A screen that a worker has just opened has no widgets yet.
-        if self._app.screen.is_mounted:
+        if self._app.screen.is_mounted or self._tries > _TRIES_MAX:
+            self._tries = 0
             await self._handle(self._waiting.popleft())
             while key is not None and self._held_key == key:
                 await self._handle(self._waiting.popleft())

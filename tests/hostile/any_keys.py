@@ -32,7 +32,7 @@ _WORDS = (
     f"\x1b[200~{UNREADABLE.decode('utf-8', 'replace')[:60]}\n\u202ex\x1b[201~",
 )
 _SIZES = ((COLUMNS, LINES), (80, 24), (40, 10), (20, 5))
-_KEYS = 250
+_KEYS = 200
 
 
 def plant(client: Redis) -> None:
