@@ -203,7 +203,10 @@ class RsmqApp(App[None]):
         return TerminalDriver
 
     async def on_event(self, event: events.Event) -> None:
-        """Pass events on; pasted text is made printable first, because Textual's inputs paint it unchanged."""
+        """Pass events on, what is typed or pasted one after the other.
+
+        Pasted text is made printable first, because Textual's inputs paint it unchanged.
+        """
         if not isinstance(event, events.Key | events.Paste):
             await super().on_event(event)
         elif event.is_forwarded:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rsmq_tui.monitor import QueueState, Thresholds, Totals
+from rsmq_tui.monitor import QueueState, Thresholds, Totals, Verdict
 from rsmq_tui.monitor.tracking.forecast import Limit
 from rsmq_tui.monitor.tracking.place_tracker import PlaceTracker
 from rsmq_tui.monitor.tracking.rsmq_tracker import RsmqTracker
@@ -103,3 +103,11 @@ class Scripted:
         """Let polls fail for that long; the next poll is the first that works."""
         self.at_ms += round(after_s * 1000)
         self.tracker.resume(self.at_ms)
+
+
+def first_at(watched: Scripted, flow: Flow, wanted: Verdict, *, seconds: int, **per_s: int) -> int | None:
+    """After how many seconds a queue gets a verdict, or None."""
+    for second in range(1, seconds + 1):
+        if watched.run(flow, seconds=1, **per_s).verdict is wanted:
+            return second
+    return None
