@@ -66,6 +66,8 @@ redeliveries: whole: messages that came back after a receive, derived from the c
     queue count too, as far as more were deleted until the next poll
 ready_mean: float: mean of ready
 hidden_mean: float: mean of hidden
+oldest_ready_waiting_ms_mean: float: mean of oldest_ready_waiting_ms; null if none is ready, and in older tables
+oldest_ready_waiting_ms_max: float: the greatest oldest_ready_waiting_ms
 """ + "".join(
     _each(f"{metric}_@: float: @ of {metric} over the samples of the bucket", *STATISTICS) for metric in METRICS
 )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rsmq_tui.history.names import Place, stored_name
 from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 
-AGE = "oldest_ready_age_ms"
+AGE, WAITING = "oldest_ready_age_ms", "oldest_ready_waiting_ms"
 DOWN = "down"
 OPEN = "open"
 

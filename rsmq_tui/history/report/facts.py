@@ -18,6 +18,7 @@ from rsmq_tui.history.analysis.values import (
     AGE,
     DOWN,
     OPEN,
+    WAITING,
     Advice,
     Anomaly,
     Band,
@@ -55,6 +56,8 @@ from rsmq_tui.protocol.kinds import kind_of
 RATES = ("arrivals_s", "deletes_s", "receives_s")
 LATE_MS = Thresholds().aged_ms
 """A message is late if it waited longer; for a queue with an objective of the age, longer than that."""
+# Older tables have no waiting times.
+_WAITED = (WAITING, AGE)
 # The points of a line, for a chart of about 700 units.
 _POINTS = 400
 _NAME_MAX = 200
@@ -543,9 +546,9 @@ def _sums(
 ) -> dict[QueueRef, dict[str, float | None]]:
     """Aggregate each queue over the first of the ranges, and its late messages over each.
 
-    A message counts as late if it was received, not for another time, while the oldest ready message was older than the
-    limit: queues deliver the oldest message first. Where nothing was received, the number is unknown: messages that
-    wait for a consumer may be late.
+    A message counts as late if it was received, not for another time, while the first ready message had waited longer
+    than the limit: queues deliver in this order. Older tables have only its age. Where nothing was received, the number
+    is unknown: messages that wait for a consumer may be late.
     """
     kinds = {"weight": "sum", "depth": "sum", "depth_max": "max", "age_max": "max"}
     kinds |= dict.fromkeys(("arrivals", "deletes", "covered"), "sum")
@@ -564,12 +567,12 @@ def _sums(
         again = pc.coalesce(rows.column("redeliveries"), 0)
         received = pc.subtract(rows.column("receives"), again).cast(pa.float64(), safe=False)
         received = pc.if_else(pc.greater(received, 0.0), received, None)
-        age, age_max = (
-            pc.coalesce(rows.column(f"{AGE}_{statistic}").cast(pa.float64(), safe=False), 0.0)
+        waited, longest = (
+            pc.coalesce(*(rows.column(f"{name}_{statistic}").cast(pa.float64(), safe=False) for name in _WAITED), 0.0)
             for statistic in ("mean", "max")
         )
         late = {
-            f"late{limit}_{number}": pc.if_else(each, pc.multiply(received, _share_above(limit, age, age_max)), None)
+            f"late{limit}_{number}": pc.if_else(each, pc.multiply(received, _share_above(limit, waited, longest)), None)
             for number, each in enumerate(inside)
             for limit in limits_ms
         }
@@ -584,7 +587,8 @@ def _sums(
         }
 
     columns = (
-        *("samples", "depth_mean", "depth_max", f"{AGE}_mean", f"{AGE}_max"),
+        *("samples", "depth_mean", "depth_max"),
+        *(f"{name}_{statistic}" for name in _WAITED for statistic in ("mean", "max")),
         *("arrivals", "deletes", "receives", "redeliveries", "covered_ms"),
     )
     reach = TimeRange(spans[-1].from_ms, spans[0].to_ms)

@@ -28,7 +28,7 @@ from rsmq_tui.history.analysis.schema import (
     VERDICT_RUNS,
     WIDTHS_MS,
 )
-from rsmq_tui.history.analysis.values import AGE
+from rsmq_tui.history.analysis.values import AGE, WAITING
 from rsmq_tui.history.schema import OK
 from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, MINUTE_MS
 from rsmq_tui.pipeline.transforms.columns import DAY, conform
@@ -54,7 +54,7 @@ _COUNTERS = ("depth", "hidden", "totalsent", "totalrecv")
 _READ = ("at_ms", "interval_ms", "recorder", *QUEUE, "kind", "created_ms", "depth", "hidden", "totalsent", "totalrecv")
 # What is not compared with the sample before. In one column it is copied at once, by each of the windows.
 _REST = (
-    *("ready", "oldest_ready_age_ms", "vt_s", "maxsize", "poison", "highest_rc", "expired"),
+    *("ready", AGE, WAITING, "vt_s", "maxsize", "poison", "highest_rc", "expired"),
     *("since_ms", "pending_since_ms", "since_depth"),
 )
 
@@ -307,7 +307,7 @@ def _is_down() -> Column:
     return ~sf.col("status").eqNullSafe(OK)
 
 
-_MEANS = ("ready", "hidden", *METRICS)
+_MEANS = ("ready", "hidden", WAITING, *METRICS)
 # Polls every ten seconds are sometimes a little early.
 _SPARSE_MS = 9_500
 
@@ -334,6 +334,7 @@ def rollup(annotated: DataFrame, table: str) -> DataFrame:
             # A counter may be any number: a sum that overflows is unknown.
             *(sf.try_sum(name).alias(name) for name in RATES),
             *(sf.mean(sf.col(name).cast("double")).alias(f"{name}_mean") for name in _MEANS),
+            sf.max(WAITING).alias(f"{WAITING}_max"),
             *(sf.sort_array(sf.collect_list(metric)).alias(f"{metric}_values") for metric in METRICS),
             *(column.alias(name) for name, column in more.items()),
         )
@@ -376,7 +377,7 @@ def verdict_runs(annotated: DataFrame) -> DataFrame:
             sf.max(depth).alias("peak_depth"),
             sf.max("ready").alias("peak_ready"),
             sf.max(peak).alias("peak"),
-            sf.max("oldest_ready_age_ms").alias("peak_age_ms"),
+            sf.max(AGE).alias("peak_age_ms"),
             *(sf.try_sum(name).alias(name) for name in ("arrivals", "deletes", "receives")),
             sf.max("poison").alias("poison"),
             sf.max("highest_rc").alias("highest_rc"),

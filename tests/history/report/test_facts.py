@@ -141,6 +141,20 @@ def test_of_a_minute_in_which_a_backlog_drains_the_messages_before_the_limit_are
     assert of(made, {ORDERS: {}}, 1).figures.late == pytest.approx(late)
 
 
+def test_messages_that_were_delayed_or_came_back_are_late_by_how_long_they_were_ready(tmp_path: Path) -> None:
+    made = Made(tmp_path)
+    waits_ms = {ORDERS: 1_000.0, EMAILS: 900_000.0, WEBHOOKS: None}
+    for ref, waited_ms in waits_ms.items():
+        row = bucket(
+            ref, START_MS, 60_000, depth=9.0, oldest_ready_age_ms=3_600_000.0, oldest_ready_waiting_ms=waited_ms
+        )
+        made.add(ROLLUP_1M, {**row, "receives": 60, "redeliveries": 0})
+    # The table of the last one is an older one, which has only ages.
+    assert {row.ref: row.late for row in of(made, {ref: {} for ref in waits_ms}, 1).queues} == {
+        ORDERS: 0.0, EMAILS: 60.0, WEBHOOKS: 60.0
+    }  # fmt: skip
+
+
 def test_of_a_queue_that_nobody_received_from_it_is_unknown_how_many_messages_were_late(tmp_path: Path) -> None:
     made = Made(tmp_path)
     for ref, received in ((ORDERS, 0), (EMAILS, 12), (WEBHOOKS, 30)):

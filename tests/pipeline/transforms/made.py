@@ -131,10 +131,11 @@ def _next(random: Random, state: Row, at_ms: int) -> Row:
             state[total] += random.randrange(50)
     ready, hidden = random.randrange(90), random.randrange(9)
     state |= {"depth": ready + hidden, "ready": ready, "hidden": hidden, "poison": random.randrange(3)}
-    state |= {"oldest_ready_age_ms": random.randrange(10**6) if ready else None}
+    age_ms = random.randrange(10**6) if ready else None
+    state |= {"oldest_ready_age_ms": age_ms, "oldest_ready_waiting_ms": age_ms and random.randrange(age_ms)}
     state |= {"highest_rc": random.randrange(9), "vt_s": random.choice([30.0, None]), "maxsize": 65536}
     if random.random() < 0.04:
-        state |= dict.fromkeys(("depth", "ready", "hidden", "oldest_ready_age_ms", "poison"))
+        state |= dict.fromkeys(("depth", "ready", "hidden", "oldest_ready_age_ms", "oldest_ready_waiting_ms", "poison"))
     if random.random() < 0.25:
         state["verdict"] = random.choice(VERDICTS)
         state["since_ms"] = random.choice([None, -5, MIDNIGHT_MS + random.randrange(-DAY_MS, DAY_MS)])

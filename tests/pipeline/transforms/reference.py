@@ -167,7 +167,8 @@ def tables_of(samples: pa.Table | str) -> dict[str, list[Row]]:
 def _rollup(table: str) -> str:
     """A roll-up; its percentiles are the values of the nearest rank."""
     sums = [f"sum({name})::bigint as {name}" for name in ("arrivals", "deletes", "receives", "redeliveries")]
-    sums += [f"avg({name}) as {name}_mean" for name in ("ready", "hidden", *METRICS)]
+    sums += [f"avg({name}) as {name}_mean" for name in ("ready", "hidden", "oldest_ready_waiting_ms", *METRICS)]
+    sums += ["max(oldest_ready_waiting_ms)::double as oldest_ready_waiting_ms_max"]
     sums += [f"list({name}::double order by {name}) filter ({name} is not null) as {name}_values" for name in METRICS]
     columns = [f"{_ranked(metric, of)} as {metric}_{name}" for metric in METRICS for name, of in _PERCENTILES.items()]
     if table == ROLLUP_1H:
