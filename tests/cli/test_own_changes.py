@@ -56,6 +56,12 @@ async def _poll(poller: Any) -> QueueState:
     return state
 
 
+async def _of(poller: Any, name: str) -> QueueState:
+    (state,) = (state for state in (await poller.poll()).queues if state.name == name)
+    assert isinstance(state, QueueState)
+    return state
+
+
 async def test_a_delete_is_in_no_rate(watched: tuple[Any, Any], redis_url: str, client: Redis) -> None:
     orders, _ = watched
     assert (await _poll(orders)).deletes_s == 0
@@ -120,6 +126,22 @@ async def test_a_move_and_its_undos_are_told_to_both_places(
         assert done.returncode == 0, done.stderr
         queue, items = await _poll(orders), await _poll(mail)
         assert (queue.deletes_s, queue.arrivals_s, items.net_s) == (None, None, None)
+
+
+async def test_a_redrive_and_its_undos_are_in_no_rate_of_the_source_queues(
+    watched: tuple[Any, Any], redis_url: str, client: Redis
+) -> None:
+    orders, _ = watched
+    Rsmq(client).create_queue("dead")
+    await _change(redis_url, "move", "orders", "--all", "--limit", "7", "--to", "dead")
+    redrive = "messages", "redrive", "dead", "--all"
+    for arguments in (redrive, ("undo", "2"), ("undo", "3")):
+        while (await _of(orders, "orders")).deletes_s is None:
+            pass
+        done = await asyncio.to_thread(run, *arguments, "-r", redis_url, "--yes")
+        assert done.returncode == 0, done.stderr
+        changed = await _of(orders, "orders")
+        assert (changed.deletes_s, changed.arrivals_s) == (None, None)
 
 
 async def test_an_undo_of_a_move_ends_no_verdict_of_its_target(

@@ -171,6 +171,18 @@ class Journal:
                 removed.setdefault(change, set()).add(name_from_row(queue))
         return removed
 
+    def moved_queues(self, change: int) -> set[str]:
+        """Return the queues that a change has moved messages from and to, or is about to."""
+        moved: set[str] = set()
+        with self.file.explained():
+            rows = self.file.db.execute(
+                "SELECT DISTINCT queue, target FROM batches WHERE change = ? AND kind = ?", (change, EditKind.MOVE)
+            ).fetchall()
+        for name in {name for row in rows for name in row}:
+            with suppress(DamageError):
+                moved.add(name_from_row(name))
+        return moved
+
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
 
@@ -643,6 +655,11 @@ Removal = tuple[Change, set[str]]
 def last_changes(path: Path) -> list[Change]:
     """Return the last changes of a journal, the oldest first; none if it does not exist or cannot be read."""
     return _last_of(path, lambda journal: journal.changes(_LAST_CHANGES)[::-1])
+
+
+def moved_queues(path: Path, changes: Iterable[int]) -> list[str]:
+    """Return the queues between which these changes moved messages; a redrive may not name its targets."""
+    return _last_of(path, lambda journal: [name for change in changes for name in journal.moved_queues(change)])
 
 
 def last_removals(path: Path) -> list[Removal]:
