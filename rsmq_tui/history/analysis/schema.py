@@ -104,7 +104,7 @@ covered_ms: whole: how much of the bucket the counters cover, of the queue where
 arrivals: whole: messages sent in the covered time, to all queues; null if nothing is covered
 deletes: whole: messages deleted in the covered time
 receives: whole: receives in the covered time
-redeliveries: whole: receives beyond the first of each message
+redeliveries: whole: messages that came back after a receive; see rollup_1h
 ready_mean: float: the sum of the means of ready
 hidden_mean: float: the sum of the means of hidden
 """
