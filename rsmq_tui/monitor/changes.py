@@ -10,7 +10,7 @@ counted.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ _LINE_BYTES = 1_000_000
 _CHANGES_MAX = 50_000
 _NUMBER_MAX = 1 << 53
 _NAME_MAX = 200
+# How many queues a summary names that a redrive moved messages to.
+_MOVED_SHOWN = 3
 
 ON_REQUEST = "stopped on request"
 """How a change ended that its user stopped."""
@@ -57,6 +59,8 @@ class AuditedChange:
     ``filter`` says which messages were selected, and may quote bodies. ``part`` is True for an undo of some messages.
     ``ended`` is ``done``, or says why it did not go on. ``past`` is the verb for what was done to ``done`` messages.
 
+    ``moved`` is for a redrive without a target, and for its undos: how many messages were moved, by the other queue.
+
     ``undone`` is how many of ``done`` are undone now, according to later lines, ``undone_ms`` when the last of them
     were. ``origin`` is the change that an undo or a redo has undone or made again in the end.
     """
@@ -81,6 +85,7 @@ class AuditedChange:
     past: str = ""
     part: bool = False
     lasted_ms: int | None = None
+    moved: Mapping[str, int] = field(default_factory=dict, hash=False)
     undone: int = 0
     undone_ms: int | None = None
     origin: "AuditedChange | None" = None
@@ -93,9 +98,13 @@ class AuditedChange:
 
     @property
     def queues(self) -> tuple[Reference, ...]:
-        """Its queue and its target; of an undo, also the target of what it undoes."""
+        """Its queue, and those that messages were moved to; of an undo, also those of what it undoes."""
         target = self.target if self.target is not None or self.origin is None else self.origin.target
-        return queues_of(self.ns, self.queue, target)
+        own = queues_of(self.ns, self.queue, target)
+        if target is not None:
+            return own
+        moved = self.moved if self.moved or self.origin is None else self.origin.moved
+        return (*own, *(own[0]._replace(queue=queue) for queue in moved))
 
     @property
     def subjects(self) -> tuple[tuple[str, str, str], ...]:
@@ -129,6 +138,8 @@ class AuditedChange:
     def summary(self) -> str:
         """What was done to how many messages, printable: ``move: moved 3 of 4 messages to dead, 1 skipped``."""
         to = "" if self.target is None else f" to {printable(self.target, _NAME_MAX)}"
+        if self.moved and self.undoes is None:
+            to = f" to {_named(self.moved)}"
         parts = (self.skipped, "skipped"), (self.failed, "failed")
         left = "".join(f", {count(number)} {word}" for number, word in parts if number)
         past = printable(self.past, 40)
@@ -166,7 +177,9 @@ class AuditedChange:
         if action in _MOVES | {"copy"}:
             # Items of a list count as sent to an RSMQ queue.
             is_sent = not queue.kind.counts_arrivals
-            found += [ChangeCounts(to, number if is_sent else 0, 0 if is_sent else -number) for to in targets]
+            for to in targets:
+                added = self.moved.get(to.queue, 0) if self.moved else number
+                found.append(ChangeCounts(to, added if is_sent else 0, 0 if is_sent else -added))
         sign = -1 if self.is_undo else 1
         return tuple(
             ChangeCounts(one.queue, sign * one.arrivals, sign * one.deletes)
@@ -181,9 +194,17 @@ class AuditedChange:
 
 
 _FOUND_LATER = ("undone", "undone_ms", "origin", "is_undo")
-_WRITTEN = tuple(field.name for field in fields(AuditedChange) if field.name not in _FOUND_LATER)
+_WRITTEN = tuple(one.name for one in fields(AuditedChange) if one.name not in _FOUND_LATER)
 _TEXTS = ("action", "who", "host", "profile", "server", "ns", "queue", "filter", "ended", "past")
 _NUMBERS = ("at_ms", "change", "planned", "done", "skipped", "failed")
+
+
+def _named(moved: Mapping[str, int]) -> str:
+    """Return queues with their numbers, the greatest first: ``orders (12), mail (3) and 2 more``."""
+    ordered = sorted(moved, key=lambda queue: (-moved[queue], queue))
+    shown = [f"{printable(queue, _NAME_MAX)} ({count(moved[queue])})" for queue in ordered[:_MOVED_SHOWN]]
+    rest = len(moved) - len(shown)
+    return ", ".join(shown) + (f" and {count(rest)} more" if rest else "")
 
 
 def queues_of(ns: str, queue: str, target: str | None) -> tuple[Reference, ...]:
@@ -319,7 +340,13 @@ def _is_valid(known: Mapping[str, Any]) -> bool:
         and all(type(number) is int and 0 <= number < _NUMBER_MAX for number in numbers)
         and isinstance(known.get("target"), str | None)
         and isinstance(known.get("part", False), bool)
+        and _is_moved(known.get("moved", {}))
     )
+
+
+def _is_moved(moved: object) -> bool:
+    numbers = moved.values() if isinstance(moved, dict) else [None]
+    return all(type(number) is int and 0 < number < _NUMBER_MAX for number in numbers)
 
 
 def _linked(changes: Iterable[AuditedChange]) -> list[AuditedChange]:

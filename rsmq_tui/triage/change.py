@@ -1,9 +1,10 @@
 """A change as the journal records it, and its report."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rsmq_tui.monitor.changes import AuditedChange, queues_of
@@ -100,8 +101,10 @@ class Change:
         target = self.undone_target if self.target is None else self.target
         return [named.queue for named in queues_of(self.ns, self.queue, target) if named.ns == ns]
 
-    def as_audited(self, ended: str, lasted_ms: int | None = None) -> AuditedChange:
-        """Return it as the audit log has it; ``ended`` and ``lasted_ms`` are fields there."""
+    def as_audited(
+        self, ended: str, lasted_ms: int | None = None, moved: Mapping[str, int] = MappingProxyType({})
+    ) -> AuditedChange:
+        """Return it as the audit log has it; ``ended``, ``lasted_ms`` and ``moved`` are fields there."""
         return AuditedChange(
             at_ms=self.at_ms,
             action=self.name,
@@ -123,6 +126,7 @@ class Change:
             past=self.past,
             part=self.part,
             lasted_ms=lasted_ms,
+            moved=dict(moved),
         )
 
     @property

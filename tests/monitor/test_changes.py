@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_line_is_read_as_it_was_written() -> None:
-    odd = change(queue="a\udcff\n\x1b[2J", target="list:é", lasted_ms=None, part=True)
+    odd = change(queue="a\udcff\n\x1b[2J", target="list:é", lasted_ms=None, part=True, moved={"b\udcff\n": 3})
     assert odd.line.isascii()
     assert "\n" not in odd.line
     assert read_line(odd.line) == odd
@@ -65,10 +65,27 @@ WRONG: list[str | bytes] = [
             ("at_ms", "now"), ("at_ms", 1.5), ("at_ms", True), ("at_ms", -1), ("at_ms", 10**400), ("done", None),
             ("done", -3), ("change", "1"), ("undoes", "1"), ("undoes", -1), ("queue", None), ("queue", ["a"]),
             ("target", 3), ("who", {}), ("past", 1), ("part", 1), ("lasted_ms", -1), ("lasted_ms", "long"),
+            ("moved", None), ("moved", ["a"]), ("moved", {"a": "3"}), ("moved", {"a": 0}), ("moved", {"a": True}),
         ]
     ),
     json.dumps({name: value for name, value in json.loads(change().line).items() if name != "who"}),
 ]  # fmt: skip
+
+
+def test_a_redrive_names_the_queues_that_it_moved_messages_to_and_so_does_its_undo(path: Path) -> None:
+    moved = {"orders": 5, "mail\x1b": 3, "a": 1, "b": 1}
+    redrive = change(1, action="redrive", past="redriven", queue="dead", moved=moved)
+    found, back = read_changes([log(path, redrive, undo(2, 1, queue="dead", done=3, moved={"mail\x1b": 3}))]).changes
+    assert found.summary == "redrive: redriven 10 of 10 messages to orders (5), mail␛ (3), a (1) and 1 more"
+    assert [one.queue for one in found.queues] == ["dead", *moved]
+    assert [(one.queue.queue, one.arrivals, one.deletes) for one in found.counts] == [
+        ("dead", 0, 10), ("orders", 0, -5), ("mail\x1b", 0, -3), ("a", 0, -1), ("b", 0, -1),
+    ]  # fmt: skip
+    assert back.summary == "undo: put back 3 of 10 messages"
+    assert [(one.queue.queue, one.arrivals, one.deletes) for one in back.counts] == [
+        ("dead", 0, -3),
+        ("mail\x1b", 0, 3),
+    ]
 
 
 def test_other_lines_are_left_out_and_counted(path: Path) -> None:

@@ -18,8 +18,8 @@ from tests.triage.doing import ACTIONS, done, fill, undone
 from tests.triage.list_doing import A, list_changes, send
 from tests.triage.test_part_undo import part_undone
 
-# What they do to which queue is not in the log: a redrive by name has many targets, a fix repairs what it finds.
-UNCLAIMED = ("redrive by name", "fix")
+# What it does to which queue is not in the log: it repairs what it finds.
+UNCLAIMED = ("fix",)
 
 
 def logged(folder: Path) -> Sequence[AuditedChange]:

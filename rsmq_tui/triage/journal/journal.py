@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from rsmq_tui.files import FileLock
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol.editing import Batch
-from rsmq_tui.protocol.outcomes import Outcome
+from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch
 from rsmq_tui.triage.actions import Undo
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
@@ -173,15 +173,8 @@ class Journal:
 
     def moved_queues(self, change: int) -> set[str]:
         """Return the queues that a change has moved messages from and to, or is about to."""
-        moved: set[str] = set()
         with self.file.explained():
-            rows = self.file.db.execute(
-                "SELECT DISTINCT queue, target FROM batches WHERE change = ? AND kind = ?", (change, EditKind.MOVE)
-            ).fetchall()
-        for name in {name for row in rows for name in row}:
-            with suppress(DamageError):
-                moved.add(name_from_row(name))
-        return moved
+            return {name for queue, target, _ in self._moves(change) for name in (queue, target)}
 
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
@@ -518,8 +511,10 @@ class Journal:
             )
             return removed.rowcount > 0
 
-    def audit(self, change: int, write: Callable[[Change], None]) -> None:
+    def audit(self, change: int, write: Callable[[Change, Mapping[str, int]], None]) -> None:
         """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.
+
+        Its second argument is how many messages the change moved, by the other queue, if its target does not tell.
 
         Raises ``JournalError``, and what ``write`` raises.
         """
@@ -527,7 +522,7 @@ class Journal:
             with self.file.transaction():
                 found = self.change(change)
                 if found is not None and not found.audited:
-                    write(found)
+                    write(found, self._moved(found))
                     self.file.db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
         except sqlite3.Error as error:
             raise self.file.error(error) from error
@@ -610,6 +605,24 @@ class Journal:
         self.file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, counted_ms))
         return counted_ms
 
+    def _moved(self, change: Change) -> dict[str, int]:
+        """Return how many messages a change moved, by the other queue; nothing if its target is known to be that."""
+        moved: Counter[str] = Counter()
+        if change.target is None and change.undone_target is None:
+            for queue, target, outcome in self._moves(change.change):
+                moved[target if queue == change.queue else queue] += letters_of(outcome or "").count(Outcome.DONE)
+        return {queue: number for queue, number in moved.most_common(_MOVED_MAX) if number}
+
+    def _moves(self, change: int) -> Iterator[tuple[str, str, str | None]]:
+        """Yield the queue, the target and the outcome of each batch of a change that moves messages elsewhere."""
+        rows = self.file.db.execute(
+            "SELECT queue, target, outcome FROM batches WHERE change = ? AND kind = ? AND queue != target",
+            (change, EditKind.MOVE),
+        )
+        for queue, target, outcome in rows:
+            with suppress(DamageError):
+                yield name_from_row(queue), name_from_row(target), outcome
+
     def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self.file.db.executemany(
             "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
@@ -648,6 +661,8 @@ class Journal:
 
 
 _LAST_CHANGES = 100
+# The audit log has so many queues of a redrive, those with the most messages.
+_MOVED_MAX = 100
 # A change, and the queues that it took away.
 Removal = tuple[Change, set[str]]
 
