@@ -81,16 +81,13 @@ class OwnChanges:
         self._version = version
         # Imported when something was changed, so that the first paint does not wait for it.
         from rsmq_tui.triage.change import State  # noqa: PLC0415
-        from rsmq_tui.triage.journal.journal import last_changes, moved_queues  # noqa: PLC0415
+        from rsmq_tui.triage.journal.journal import last_changes  # noqa: PLC0415
 
         last = await asyncio.to_thread(last_changes, self._path)
         running = {change.change for change in last if change.state is State.RUNNING}
         wanted, self._running = running | self._running, running
-        changes = [change for change in last if change.server == server]
-        changes = [change for change in changes if change.change in wanted or change.alive_ms >= since_ms]
-        within = [change.change for change in changes if change.ns == ns]
-        moved = await asyncio.to_thread(moved_queues, self._path, within) if within else ()
-        return {*moved, *(queue for change in changes for queue in change.queues_in(ns))}
+        changes = (change for change in last if change.change in wanted or change.alive_ms >= since_ms)
+        return {queue for change in changes if change.server == server for queue in change.queues_in(ns)}
 
 
 class KindPlace(ABC):

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 from rsmq_tui.monitor.changes import AuditedChange, queues_of
@@ -16,6 +15,8 @@ from rsmq_tui.triage.scope import Named, Scope
 
 # The outcome of a batch that was not carried out, and never will be.
 NOT_CARRIED_OUT = ""
+# The audit log has so many queues of a redrive, those with the most messages: a line is limited.
+_MOVED_MAX = 100
 
 
 class State(StrEnum):
@@ -38,7 +39,8 @@ class Change:
     in the audit log, ``settled`` if an earlier result is there too. ``run_id`` is the server's run id then, None if the
     server did not report it. ``unsure`` is how many of ``done`` may be the work of another client. ``undone`` is how
     many of ``done`` are undone now, and ``redone`` how many were undone and then made again by redos. ``part`` is True
-    for an undo of some messages.
+    for an undo of some messages. ``moved`` is for a redrive without a target, and for its undos: how many messages were
+    moved so far, by the other queue.
     """
 
     change: int
@@ -70,6 +72,7 @@ class Change:
     part: bool = False
     redone: int = 0
     undone_target: str | None = None
+    moved: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     @property
     def can_be_undone(self) -> bool:
@@ -96,15 +99,14 @@ class Change:
     def queues_in(self, ns: str) -> list[str]:
         """Return those of its queues that are in that namespace, or of the kind whose ``ns`` that is.
 
-        These are its queue and its target; of an undo, also the target of what it undoes.
+        These are its queue and those that messages were moved to; of an undo, also those of what it undoes.
         """
         target = self.undone_target if self.target is None else self.target
-        return [named.queue for named in queues_of(self.ns, self.queue, target) if named.ns == ns]
+        named = [each.queue for each in queues_of(self.ns, self.queue, target) if each.ns == ns]
+        return [*named, *self.moved] if ns == self.ns else named
 
-    def as_audited(
-        self, ended: str, lasted_ms: int | None = None, moved: Mapping[str, int] = MappingProxyType({})
-    ) -> AuditedChange:
-        """Return it as the audit log has it; ``ended``, ``lasted_ms`` and ``moved`` are fields there."""
+    def as_audited(self, ended: str, lasted_ms: int | None = None) -> AuditedChange:
+        """Return it as the audit log has it; ``ended`` and ``lasted_ms`` are fields there."""
         return AuditedChange(
             at_ms=self.at_ms,
             action=self.name,
@@ -126,7 +128,7 @@ class Change:
             past=self.past,
             part=self.part,
             lasted_ms=lasted_ms,
-            moved=dict(moved),
+            moved={queue: number for queue, number in Counter(self.moved).most_common(_MOVED_MAX) if number},
         )
 
     @property

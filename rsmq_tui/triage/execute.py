@@ -1,7 +1,7 @@
 """Runs a change batch by batch, with progress, and recovers interrupted changes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby, islice
@@ -80,11 +80,11 @@ def is_void(entry: Entry) -> bool:
     return entry.outcome == NOT_CARRIED_OUT or entry.unsure
 
 
-def _write_line(audit: AuditLog, change: Change, moved: Mapping[str, int]) -> None:
+def _write_line(audit: AuditLog, change: Change) -> None:
     # The program may have ended after it wrote the line, but before the journal recorded that.
     ended = _SETTLED if change.settled else None
     if not audit.has(change, ended):
-        audit.write(change, moved, ended or change.state)
+        audit.write(change, ended or change.state)
 
 
 async def _settle_change(editor: EditExecutor, journal: Journal, change: Change) -> None:

@@ -15,7 +15,7 @@ from redis import Redis
 from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol import Rsmq
 from rsmq_tui.protocol.lists.naming import ListNames
-from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Undo
+from rsmq_tui.triage.actions import CreateQueue, Delete, Hide, Move, Redrive, Undo
 from rsmq_tui.triage.change import Change, Entry, State
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.triage.journal.audit_log import AuditLog
@@ -200,6 +200,20 @@ async def _refused_or_as_it_was(written: Path, url: str, client: Redis, before: 
             client.hset(key, mapping=value)
         elif isinstance(value, set):
             client.sadd(key, *value)
+
+
+async def test_a_redrive_with_batches_of_anything_is_listed(triage: ChangeService, queues: Rsmq, folder: Path) -> None:
+    for name in ("a", "a-dlq"):
+        queues.create_queue(name)
+    queues.send_message("a-dlq", "failed")
+    await done(triage, Redrive(queue="a-dlq"))
+    with closing(Journal(folder / "journal.sqlite")) as journal:
+        assert journal.changes()[0].queues_in("rsmq") == ["a-dlq", "a"]
+        for column, odd in [(column, odd) for column in ("queue", "target", "outcome") for odd in _ODD]:
+            with suppress(sqlite3.IntegrityError):
+                journal.file.db.execute(f"UPDATE batches SET {column} = ?", (odd,))
+            (change,) = journal.changes()
+            assert change.queues_in("rsmq")[0] == "a-dlq"
 
 
 def _packed(*numbers: int) -> bytes:

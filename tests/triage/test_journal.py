@@ -406,7 +406,7 @@ async def test_an_audit_log_on_a_full_disk_is_told_by_its_name(triage: ChangeSer
     path = tmp_path / "audit.jsonl"
 
     with full_disk(0), pytest.raises(OSError, match="File too large") as sentence:
-        AuditLog(path).write(change, {}, "done")
+        AuditLog(path).write(change, "done")
 
     assert explain(sentence.value) == f"{path}: File too large"
 

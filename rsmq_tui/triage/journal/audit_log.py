@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from rsmq_tui.monitor.changes import read_line
@@ -23,13 +22,10 @@ class AuditLog:
         except FileNotFoundError:
             return False
 
-    def write(self, change: Change, moved: Mapping[str, int], ended: str, lasted_ms: int | None = None) -> None:
-        """Append the line of a change that has ended, which took at most ``lasted_ms``; raises OSError.
-
-        ``moved`` is that of its line.
-        """
+    def write(self, change: Change, ended: str, lasted_ms: int | None = None) -> None:
+        """Append the line of a change that has ended, which took at most ``lasted_ms``; raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        text = change.as_audited(ended, lasted_ms, moved).line + "\n"
+        text = change.as_audited(ended, lasted_ms).line + "\n"
         descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         try:
             if not _ends_a_line(descriptor):

@@ -25,7 +25,7 @@ from rsmq_tui.local_clock import now_ms
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
 from rsmq_tui.protocol.rsmq.edits import Edit, EditKind, FieldBatch
-from rsmq_tui.triage.actions import Undo
+from rsmq_tui.triage.actions import Redrive, Undo
 from rsmq_tui.triage.change import NOT_CARRIED_OUT, Change, Entry, State, Tally, UndoChain
 from rsmq_tui.triage.journal.batches import DamageError, batch_of, name_for_row, name_from_row, new_ids, row_of
 from rsmq_tui.triage.journal.database import JournalError, JournalFile, JournalGoneError, refuse_damaged, sealed
@@ -170,11 +170,6 @@ class Journal:
             with suppress(DamageError):
                 removed.setdefault(change, set()).add(name_from_row(queue))
         return removed
-
-    def moved_queues(self, change: int) -> set[str]:
-        """Return the queues that a change has moved messages from and to, or is about to."""
-        with self.file.explained():
-            return {name for queue, target, _ in self._moves(change) for name in (queue, target)}
 
     def last_undoable(self, server: str, namespaces: Sequence[str], queue: str | None = None) -> Change | None:
         """Return the last change in these namespaces of a server (and queue) that can be undone and is no undo itself.
@@ -511,10 +506,8 @@ class Journal:
             )
             return removed.rowcount > 0
 
-    def audit(self, change: int, write: Callable[[Change, Mapping[str, int]], None]) -> None:
+    def audit(self, change: int, write: Callable[[Change], None]) -> None:
         """Call ``write`` for a change that is not in the audit log yet, exactly once across processes.
-
-        Its second argument is how many messages the change moved, by the other queue, if its target does not tell.
 
         Raises ``JournalError``, and what ``write`` raises.
         """
@@ -522,7 +515,7 @@ class Journal:
             with self.file.transaction():
                 found = self.change(change)
                 if found is not None and not found.audited:
-                    write(found, self._moved(found))
+                    write(found)
                     self.file.db.execute("UPDATE changes SET audited = 1 WHERE change = ?", (change,))
         except sqlite3.Error as error:
             raise self.file.error(error) from error
@@ -605,24 +598,6 @@ class Journal:
         self.file.db.execute("UPDATE clock SET last_ms = ?, counted_ms = ?", (at_ms, counted_ms))
         return counted_ms
 
-    def _moved(self, change: Change) -> dict[str, int]:
-        """Return how many messages a change moved, by the other queue; nothing if its target is known to be that."""
-        moved: Counter[str] = Counter()
-        if change.target is None and change.undone_target is None:
-            for queue, target, outcome in self._moves(change.change):
-                moved[target if queue == change.queue else queue] += letters_of(outcome or "").count(Outcome.DONE)
-        return {queue: number for queue, number in moved.most_common(_MOVED_MAX) if number}
-
-    def _moves(self, change: int) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the queue, the target and the outcome of each batch of a change that moves messages elsewhere."""
-        rows = self.file.db.execute(
-            "SELECT queue, target, outcome FROM batches WHERE change = ? AND kind = ? AND queue != target",
-            (change, EditKind.MOVE),
-        )
-        for queue, target, outcome in rows:
-            with suppress(DamageError):
-                yield name_from_row(queue), name_from_row(target), outcome
-
     def _leave_markers(self, change: int, tokens: Sequence[str]) -> None:
         self.file.db.executemany(
             "INSERT OR IGNORE INTO markers SELECT ?, server, ns, ? FROM changes WHERE change = ?",
@@ -640,6 +615,29 @@ class Journal:
             self.mark_damaged(change, State.DONE, State.STOPPED, State.INTERRUPTED, State.UNDONE)
         return DamagedError(change, reason)
 
+    def _redrives(self, undoes: Mapping[int, int]) -> set[int]:
+        """Return the redrives that name no target, and their undos and redos; ``undoes`` has what each undo undoes."""
+        found = self.file.db.execute("SELECT change FROM changes WHERE name = ? AND target IS NULL", (Redrive.name,))
+        redrives = {change for (change,) in found}
+        if redrives:
+            # An undo is later than what it undoes.
+            redrives.update(change for change in sorted(undoes) if undoes[change] in redrives)
+        return redrives
+
+    def _moved(self, change: int, own: object) -> dict[str, int]:
+        """Return how many messages a change has moved between its ``own`` queue and each other one."""
+        rows = self.file.db.execute(
+            "SELECT CASE queue WHEN ? THEN target ELSE queue END, outcome FROM batches WHERE change = ? AND kind = ?",
+            (own, change, EditKind.MOVE),
+        )
+        moved: Counter[str] = Counter()
+        for queue, outcome in rows:
+            # Damage is found when the batch itself is read.
+            with suppress(DamageError):
+                letters = letters_of(outcome) if isinstance(outcome, str) else ""
+                moved[name_from_row(queue)] += letters.count(Outcome.DONE)
+        return dict(moved)
+
     def _changes(self, where: str, *values: object) -> Iterator[Change]:
         with self.file.explained():
             rows = self.file.db.execute(
@@ -652,17 +650,19 @@ class Journal:
                 "SELECT change, undoes, done FROM changes WHERE typeof(undoes) = 'integer' AND typeof(done) = 'integer'"
                 " ORDER BY change DESC"
             ).fetchall()
+            redrives = self._redrives({change: undoes for change, undoes, _ in undos})
+            redriven = [row for row in rows if row["change"] in redrives]
+            moved = {row["change"]: self._moved(row["change"], row["queue"]) for row in redriven}
         undone, was_undone = _undone(undos)
         for row in rows:
+            change = row["change"]
             try:
-                yield _change_of(dict(row), undone[row["change"]], was_undone[row["change"]])
+                yield _change_of(dict(row), undone[change], was_undone[change], moved.get(change, {}))
             except DamageError:
                 yield _damaged(dict(row))
 
 
 _LAST_CHANGES = 100
-# The audit log has so many queues of a redrive, those with the most messages.
-_MOVED_MAX = 100
 # A change, and the queues that it took away.
 Removal = tuple[Change, set[str]]
 
@@ -670,11 +670,6 @@ Removal = tuple[Change, set[str]]
 def last_changes(path: Path) -> list[Change]:
     """Return the last changes of a journal, the oldest first; none if it does not exist or cannot be read."""
     return _last_of(path, lambda journal: journal.changes(_LAST_CHANGES)[::-1])
-
-
-def moved_queues(path: Path, changes: Iterable[int]) -> list[str]:
-    """Return the queues between which these changes moved messages; a redrive may not name its targets."""
-    return _last_of(path, lambda journal: [name for change in changes for name in journal.moved_queues(change)])
 
 
 def last_removals(path: Path) -> list[Removal]:
@@ -715,7 +710,7 @@ def _undone(undos: Iterable[tuple[int, int, int]]) -> tuple[Counter[int], Counte
     return undone, was_undone
 
 
-def _change_of(row: dict[str, Any], undone: int, was_undone: int) -> Change:
+def _change_of(row: dict[str, Any], undone: int, was_undone: int, moved: Mapping[str, int]) -> Change:
     """Return the change of a row, of which so many messages are and were undone; raises ``DamageError``."""
     refuse_damaged("changes", row)
     if row["written"] not in (None, row["batch_count"]):
@@ -735,7 +730,7 @@ def _change_of(row: dict[str, Any], undone: int, was_undone: int) -> Change:
     # The undo of the rest of a change, such as of a queue that it created, counts that.
     fields["undone"] = min(undone, row["done"])
     fields["redone"] = min(was_undone, row["done"]) - fields["undone"]
-    return Change(**fields, queue=name_from_row(row["queue"]), state=State(row["state"]))
+    return Change(**fields, queue=name_from_row(row["queue"]), state=State(row["state"]), moved=moved)
 
 
 def _damaged(row: dict[str, Any]) -> Change:
