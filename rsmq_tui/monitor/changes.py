@@ -137,9 +137,7 @@ class AuditedChange:
     @property
     def summary(self) -> str:
         """What was done to how many messages, printable: ``move: moved 3 of 4 messages to dead, 1 skipped``."""
-        to = "" if self.target is None else f" to {printable(self.target, _NAME_MAX)}"
-        if self.moved and self.undoes is None:
-            to = f" to {_named(self.moved)}"
+        to = to_words(self.target, self.moved if self.undoes is None else {})
         parts = (self.skipped, "skipped"), (self.failed, "failed")
         left = "".join(f", {count(number)} {word}" for number, word in parts if number)
         past = printable(self.past, 40)
@@ -199,12 +197,14 @@ _TEXTS = ("action", "who", "host", "profile", "server", "ns", "queue", "filter",
 _NUMBERS = ("at_ms", "change", "planned", "done", "skipped", "failed")
 
 
-def _named(moved: Mapping[str, int]) -> str:
-    """Return queues with their numbers, the greatest first: ``orders (12), mail (3) and 2 more``."""
-    ordered = sorted(moved, key=lambda queue: (-moved[queue], queue))
-    shown = [f"{printable(queue, _NAME_MAX)} ({count(moved[queue])})" for queue in ordered[:_MOVED_SHOWN]]
-    rest = len(moved) - len(shown)
-    return ", ".join(shown) + (f" and {count(rest)} more" if rest else "")
+def to_words(target: str | None, moved: Mapping[str, int]) -> str:
+    """Return where messages went, as the end of a phrase: `` to dead``, or `` to orders (12), mail (3) and 2 more``."""
+    if target is not None:
+        return f" to {printable(target, _NAME_MAX)}"
+    greatest = sorted(moved, key=lambda queue: (-moved[queue], queue))[:_MOVED_SHOWN]
+    shown = ", ".join(f"{printable(queue, _NAME_MAX)} ({count(moved[queue])})" for queue in greatest)
+    rest = f" and {count(len(moved) - len(greatest))} more" if len(moved) > len(greatest) else ""
+    return f" to {shown}{rest}" if shown else ""
 
 
 def queues_of(ns: str, queue: str, target: str | None) -> tuple[Reference, ...]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from rsmq_tui.monitor.changes import AuditedChange, queues_of
+from rsmq_tui.monitor.changes import AuditedChange, queues_of, to_words
 from rsmq_tui.protocol import RawMessage, name_of
 from rsmq_tui.protocol.editing import Batch
 from rsmq_tui.protocol.outcomes import Outcome, letters_of
-from rsmq_tui.triage.actions import Undo
+from rsmq_tui.triage.actions import Undo, target_reference
 from rsmq_tui.triage.scope import Named, Scope
 
 # The outcome of a batch that was not carried out, and never will be.
@@ -95,6 +95,12 @@ class Change:
         if self.is_part_undone:
             return "part undone"
         return "made again" if self.state is State.UNDONE and self.redone and not self.undone else self.state
+
+    @property
+    def to(self) -> str:
+        """Where its messages went, for people: the end of a phrase such as `` to dead``; empty if they stayed."""
+        target = target_reference(self.target, self.ns)
+        return to_words(target, self.moved if self.undoes is None else {})
 
     def queues_in(self, ns: str) -> list[str]:
         """Return those of its queues that are in that namespace, or of the kind whose ``ns`` that is.

@@ -184,9 +184,8 @@ def _list(journal: Journal | None, options: Options) -> int:
 
 
 def _what(change: Change) -> str:
-    to = f" to {change.target}" if change.target is not None else ""
     undone = f" ({count(change.undone)} undone)" if change.is_part_undone else ""
-    return f"{change.name} {change.queue}{to}{undone}: {change.what} ({change.server}, ns {change.ns})"
+    return f"{change.name} {change.queue}{change.to}{undone}: {change.what} ({change.server}, ns {change.ns})"
 
 
 def _show(journal: Journal | None, number: int) -> int:

@@ -348,9 +348,8 @@ def undo_summary(change: Change, original: Change, planned: int, *, is_part: boo
     # One of those that it counts is the queue.
     is_with_queue = action.counts_queue and change.done == change.planned
     if is_part:
-        to = "" if change.target is None else f" to {printable(change.target)}"
         some = f"{count(planned)} of {plural(change.done - is_with_queue, 'message')} of change {change.change}"
-        return f"{some}: {change.past}{to}{again}, {original.what}"
+        return f"{some}: {change.past}{change.to}{again}, {original.what}"
     if issubclass(action, actions.QueueAction):
         done = f"{change.past} queue {printable(change.queue)}{again}, {original.what}"
     elif not change.done:
@@ -359,8 +358,7 @@ def undo_summary(change: Change, original: Change, planned: int, *, is_part: boo
     elif is_with_queue:
         done = f"{change.past} queue {printable(change.queue)} and its {plural(change.done - 1, 'message')}{again}"
     else:
-        to = "" if change.target is None else f" to {printable(change.target)}"
-        done = f"{change.past} {plural(change.done, 'message')}{to}{again}, {original.what}"
+        done = f"{change.past} {plural(change.done, 'message')}{change.to}{again}, {original.what}"
     return f"change {change.change}: {done}"
 
 

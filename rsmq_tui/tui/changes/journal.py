@@ -12,7 +12,7 @@ from textual.widgets import Static
 from rsmq_tui.monitor import Snapshot
 from rsmq_tui.monitor.text import count, date_clock, duration, passes, plural, printable
 from rsmq_tui.protocol.kinds import kind_of
-from rsmq_tui.triage.actions import reference, target_reference
+from rsmq_tui.triage.actions import reference
 from rsmq_tui.triage.change import Change, State, UndoChain
 from rsmq_tui.triage.errors import TriageError
 from rsmq_tui.tui.changes.controller import ChangeStatus
@@ -63,8 +63,7 @@ def _what(change: Change, context: _Context) -> Piece:
         # That may be no longer in the journal, or not among the last changes.
         words = f"redo of {undone.undoes}" if undone is not None else f"redo: {change.what}"
         return f"{words}, in part" if change.part else words, ""
-    to = target_reference(change.target, change.ns)
-    return f"{change.name}{f' to {to}' if to else ''}: {change.what}", ""
+    return f"{change.name}{change.to}: {change.what}", ""
 
 
 def _state(change: Change, _: _Context) -> Piece:
@@ -207,7 +206,7 @@ class JournalScreen(DashboardScreen):
             part = self.snapshot
             if part is None or change.server != part.server or self.queue not in change.queues_in(part.ns):
                 return False
-        texts = (change.queue, change.target or "", change.what, change.who, change.server, change.name,
+        texts = (change.queue, change.to, *change.moved, change.what, change.who, change.server, change.name,
                  change.state_words)  # fmt: skip
         return passes(self._filter.value, lambda word: any(word in text.lower() for text in texts))
 
