@@ -36,7 +36,7 @@ from rsmq_tui.triage.undo.inverse import Undos
 from rsmq_tui.triage.undo.part import EntryLeft, PartScope, entry_left
 
 _SHOWN = ("change", "at_ms", "name", "who", "host", "profile", "server", "ns", "queue", "target", "what", "planned",
-          "done", "skipped", "failed", "state", "undone", "redone", "undoes", "part")  # fmt: skip
+          "done", "skipped", "failed", "state", "undone", "redone", "undoes", "part", "moved")  # fmt: skip
 
 
 _change = click.argument("change", type=positive, metavar="CHANGE", help="its number")
