@@ -148,7 +148,7 @@ def _source(place: KindPlace, name: str, memory: Path | None, folder: Path | Non
 
 
 def _alerts(
-    options: Options, write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]
+    options: Options, write: Callable[[str], None], acknowledged: Callable[[Snapshot], set[str]]
 ) -> "AlertRunner | None":
     """Start the alerts of the configuration file, if it has any."""
     from rsmq_tui.events.alerts.runner import AlertRunner  # noqa: PLC0415 - after the first numbers are on the screen
@@ -160,7 +160,7 @@ def _alerts(
         return None
     folder = state_folder()
     found = partial(deletions, folder / "journal.sqlite")
-    runner = AlertRunner(config.alerts, write, muted=muted, deletions=found, store=AlertStore(folder))
+    runner = AlertRunner(config.alerts, write, acknowledged=acknowledged, deletions=found, store=AlertStore(folder))
     runner.start()
     return runner
 

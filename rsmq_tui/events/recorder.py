@@ -110,7 +110,7 @@ class EventRecorder:
         """Return the current and past acknowledgements of a snapshot's namespace, by the names of the queues."""
         return self._known.of(snapshot.server, snapshot.ns)
 
-    def muted(self, snapshot: Snapshot) -> set[str]:
+    def acknowledged(self, snapshot: Snapshot) -> set[str]:
         """Return the names of the queues whose trouble is acknowledged now."""
         return {name for name, known in self.known(snapshot).items() if known.is_active}
 

@@ -62,7 +62,7 @@ class Watching:
                 if driver is not None:
                     loop.call_soon_threadsafe(driver.write, text)
 
-            self._alerts = await asyncio.to_thread(self._start_alerts, write, self._muted)
+            self._alerts = await asyncio.to_thread(self._start_alerts, write, self._acknowledged)
         if dashboard.analysis is not None:
             # Its packages would delay the first numbers.
             dashboard.usual = await asyncio.to_thread(_usual_values, dashboard.analysis.analysis)
@@ -101,9 +101,9 @@ class Watching:
             self._show_usual()
         self._notify_of("usual", {"What is usual": usual.problem} if usual.problem else {})
 
-    def _muted(self, snapshot: Snapshot) -> set[str]:
+    def _acknowledged(self, snapshot: Snapshot) -> set[str]:
         events = self._dashboard.events
-        return set() if events is None else events.muted(snapshot)
+        return set() if events is None else events.acknowledged(snapshot)
 
     def _notify_of(self, subject: str, problems: Mapping[str, str]) -> None:
         """Show new problems of a subject."""

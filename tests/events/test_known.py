@@ -174,14 +174,14 @@ def test_it_ends_when_the_queue_is_ok_and_the_events_say_so(watched: Watched, an
     assert watched.turn() == ["its trouble is acknowledged until it is ok: deploying"]
     for one in (watched, other):
         assert one.poll(bad) == ["its trouble is acknowledged until it is ok: deploying"]
-        assert one.recorder.muted(polled()) == {"orders"}
+        assert one.recorder.acknowledged(polled()) == {"orders"}
     assert watched.poll(state("orders", Verdict.WATCHING))[1:] == []
 
     sent = watched.poll(good)
     assert sent[1:] == ["its trouble is no longer acknowledged: it is ok"]
     assert other.poll(good) == sent
     for one in (watched, other):
-        assert one.recorder.muted(polled()) == set()
+        assert one.recorder.acknowledged(polled()) == set()
         assert one.recorder.known(polled())["orders"].note == "deploying"
 
 
@@ -191,11 +191,11 @@ def test_it_ends_at_its_time_also_while_the_trouble_goes_on(watched: Watched) ->
     watched.poll(bad)
     watched.now_s += 59
     assert len(watched.poll(state("orders"))) == 1
-    assert watched.recorder.muted(polled()) == {"orders"}
+    assert watched.recorder.acknowledged(polled()) == {"orders"}
     watched.now_s += 1
 
     assert watched.poll(bad)[1:] == ["its trouble is no longer acknowledged: its time is over"]
-    assert watched.recorder.muted(polled()) == set()
+    assert watched.recorder.acknowledged(polled()) == set()
 
 
 def test_somebody_ends_it(watched: Watched) -> None:

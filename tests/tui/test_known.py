@@ -60,7 +60,7 @@ async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, 
         assert events is not None
         snapshot = app.dashboard.snapshot
         assert snapshot is not None
-        await until(pilot, lambda: events.muted(snapshot), "it is kept")
+        await until(pilot, lambda: events.acknowledged(snapshot), "it is kept")
         await until(pilot, lambda: "‖ stalled  orders" in text_of(app), "it is shown before the next poll")
         source.clock.now_s += 10
         await polled(pilot, source, 80, *bad)
@@ -74,7 +74,7 @@ async def test_a_known_trouble_is_noted_shown_and_ended(source: ScriptedSource, 
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue is open")
         await until(pilot, lambda: "‖ acknowledged until it is ok: [red]" in text_of(app), "the note is shown")
         await polled(pilot, source, 90, queue_of("orders"), stalled("mail", 3), queue_of("fine"))
-        await until(pilot, lambda: not events.muted(snapshot), "it has ended")
+        await until(pilot, lambda: not events.acknowledged(snapshot), "it has ended")
         await polled(pilot, source, 100, queue_of("orders"), stalled("mail", 3), queue_of("fine"))
         assert "note: [red]" in text_of(app)
     with closing(KnownStore(tmp_path / "known.sqlite")) as store:

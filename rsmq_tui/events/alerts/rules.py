@@ -243,7 +243,7 @@ class _Place:
 
 
 class _Poll(NamedTuple):
-    """A poll of a place, for all rules: ``muted`` are queues whose trouble is acknowledged.
+    """A poll of a place, for all rules: ``silenced`` are queues whose trouble is known or expected.
 
     ``changed`` are the queues that changed since the last poll, None if some were created or deleted, or if it is the
     first; ``again`` are the names of those that were deleted and created again.
@@ -253,7 +253,7 @@ class _Poll(NamedTuple):
     profile: str
     now: _Now
     thresholds: Thresholds
-    muted: Collection[str]
+    silenced: Collection[str]
     place: _Place
     changed: Sequence[QueueState] | None = None
     again: Set[str] = frozenset()
@@ -310,8 +310,8 @@ class _Followed:
         self._held_ms: dict[str, int] = {}
         self._gone: dict[str, str] = {}
         self._polled_ms = -_FOREVER
-        # Since when names have been muted, and were not reported.
-        self._muted_ms: dict[str, int] = {}
+        # Since when names have been silenced, and were not reported.
+        self._silenced_ms: dict[str, int] = {}
         # When something became due that is not reported yet, and when the last message was made.
         self._due_ms: int | None = None
         self._sent_ms: int | None = None
@@ -381,17 +381,17 @@ class _Followed:
                 self._over_ms[name] = ms
                 self._held_ms.setdefault(name, self._polled_ms)
 
-    def due(self, now: _Now, muted: Collection[str], change: ServerChange | None = None) -> list[_Due]:
+    def due(self, now: _Now, silenced: Collection[str], change: ServerChange | None = None) -> list[_Due]:
         """Return what is to be sent now; call it after each poll. ``change`` is the last one of the server.
 
         The times of ``change`` are of the monotonic clock.
         """
         self._polled_ms = now.ms
-        for name in self._conditions.keys() & muted:
-            self._muted_ms.setdefault(name, now.ms)
+        for name in self._conditions.keys() & silenced:
+            self._silenced_ms.setdefault(name, now.ms)
         if self._rule.quiet is not None and self._rule.quiet.holds(now.wall_s):
             return []
-        firing, over = self._settled(now.ms, muted)
+        firing, over = self._settled(now.ms, silenced)
         if over and not self._rule.resolved:
             self._due_of(AlertState.RESOLVED, over, now)
             over = []
@@ -407,7 +407,7 @@ class _Followed:
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms
-        if not found and (unreported_ms := self._again(now.ms, muted)):
+        if not found and (unreported_ms := self._again(now.ms, silenced)):
             began_ms = {name: self._conditions[name].changed_ms for name in unreported_ms}
             lasted_ms = {name: now.ms - min(ms, self._began_ms.get(name, ms)) for name, ms in began_ms.items()}
             since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
@@ -417,21 +417,21 @@ class _Followed:
             self._sent_ms = self._firing_sent_ms = now.ms
         return found
 
-    def _again(self, now_ms: int, muted: Collection[str]) -> dict[str, int]:
+    def _again(self, now_ms: int, silenced: Collection[str]) -> dict[str, int]:
         """Return the names that are to be reported again, and for how long each was not.
 
-        These are all whose condition still holds if it is time for that, otherwise those that are no longer muted.
+        These are all whose condition still holds if it is time for that, otherwise those that are no longer silenced.
         """
         repeat_ms, again = self._rule.repeat_ms, {}
         if repeat_ms is not None and now_ms - self._firing_sent_ms >= repeat_ms:
-            again = dict.fromkeys(self._conditions.keys() - muted, repeat_ms)
-        for name in [name for name in self._muted_ms if name not in muted and name not in self._unknown]:
-            unreported_ms = now_ms - self._muted_ms.pop(name)
+            again = dict.fromkeys(self._conditions.keys() - silenced, repeat_ms)
+        for name in [name for name in self._silenced_ms if name not in silenced and name not in self._unknown]:
+            unreported_ms = now_ms - self._silenced_ms.pop(name)
             again[name] = min(unreported_ms, again.get(name, unreported_ms))
         known = self._conditions
         return {name: ms for name, ms in again.items() if name in known and known[name].reported and known[name].value}
 
-    def _settled(self, now_ms: int, muted: Collection[str]) -> tuple[list[str], list[str]]:
+    def _settled(self, now_ms: int, silenced: Collection[str]) -> tuple[list[str], list[str]]:
         """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
         firing, over = [], []
         for name, known in list(self._pending.items()):
@@ -447,7 +447,7 @@ class _Followed:
             elif not known.value:
                 over.append(name)
             # What is over at the moment, although its verdict still holds, may be over for good.
-            elif name not in muted and not (self._is_patient and name in self._over_ms):
+            elif name not in silenced and not (self._is_patient and name in self._over_ms):
                 firing.append(name)
         return firing, over
 
@@ -491,7 +491,7 @@ class _Followed:
     def _settle(self, name: str, known: Hysteresis) -> None:
         """Wait for the next change of a condition; one that does not hold is no longer tracked."""
         del self._pending[name]
-        self._muted_ms.pop(name, None)
+        self._silenced_ms.pop(name, None)
         if not known.value:
             del self._conditions[name]
             self._began_ms.pop(name, None)
@@ -544,11 +544,11 @@ class AlertRules:
         profile: str,
         now_ms: int,
         wall_s: float,
-        muted: Collection[str] = (),
+        silenced: Collection[str] = (),
     ) -> list[Notice]:
-        """Return the messages that are to be sent after a poll; ``muted`` are queues whose trouble is acknowledged."""
+        """Return the messages that are to be sent after a poll; no alerts are sent for queues that are ``silenced``."""
         place = self._places.setdefault((profile, snapshot.server, snapshot.ns), _Place())
-        poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, muted, place)
+        poll = _Poll(snapshot, profile, _Now(now_ms, wall_s, snapshot.at_ms), thresholds, silenced, place)
         if poll.has_answer:
             poll = _compared(poll)
         found: list[Notice] = []
@@ -567,7 +567,7 @@ class AlertRules:
         topic = Topic(self._contents[rule.name], rule.when.text, poll.profile, snapshot.server, snapshot.ns)
         followed = self._follow(topic, rule, now)
         self._observe_queues(rule, poll, followed)
-        due = followed.due(now, poll.muted, poll.place.change)
+        due = followed.due(now, poll.silenced, poll.place.change)
         return self._notices_of_queues(rule, poll, due) if due else []
 
     def _observe_queues(self, rule: Rule, poll: _Poll, followed: _Followed) -> None:

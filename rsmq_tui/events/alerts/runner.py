@@ -162,11 +162,10 @@ class _Delivery:
 class AlertRunner:
     """Applies rules to snapshots, and sends the messages, from ``start`` to ``close``.
 
-    ``write`` writes to the terminal, from any thread. ``on_message`` is called with each message, and ``muted`` returns
-    the queues of a place whose trouble is acknowledged, both in the thread of the rules, as ``deletions`` is, which
-    returns what deleted queues that a snapshot misses. ``clock`` is the monotonic
-    clock and ``wall_s`` the local one, both in seconds. ``store`` keeps the reported alerts; what another program has
-    reported is sent to the terminal only.
+    ``write`` writes to the terminal, from any thread. The thread of the rules calls ``on_message`` with each message,
+    ``acknowledged`` for the queues of a snapshot whose trouble is acknowledged, and ``deletions`` for what deleted
+    queues that a snapshot misses. ``clock`` is the monotonic clock and ``wall_s`` the local one, both in seconds.
+    ``store`` keeps the reported alerts; what another program has reported is sent to the terminal only.
     """
 
     def __init__(
@@ -175,7 +174,7 @@ class AlertRunner:
         write: Write,
         *,
         on_message: Callable[[AlertMessage], None] | None = None,
-        muted: Callable[[Snapshot], Collection[str]] = lambda snapshot: (),
+        acknowledged: Callable[[Snapshot], Collection[str]] = lambda snapshot: (),
         deletions: Deletions = unknown_deletions,
         store: AlertStore | None = None,
         is_patient: bool = True,
@@ -202,7 +201,7 @@ class AlertRunner:
         }
         self._config_problems = alerts.problems
         self._on_message = on_message
-        self._muted = muted
+        self._acknowledged = acknowledged
         self._clock = clock
         self._wall_s = wall_s
         self._defect: str | None = None
@@ -278,10 +277,12 @@ class AlertRunner:
         if expected is not None and expected.end_ms(wall_s * 1000) is not None:
             # A condition that continues after it begins then.
             return
-        muted = self._muted(snapshot)
+        silenced = self._acknowledged(snapshot)
         if is_ignored is not None:
-            muted = {*muted, *(queue.name for queue in snapshot.queues if is_ignored(queue.name, queue.kind))}
-        found = self._rules.apply(snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, muted=muted)
+            silenced = {*silenced, *(queue.name for queue in snapshot.queues if is_ignored(queue.name, queue.kind))}
+        found = self._rules.apply(
+            snapshot, thresholds, profile=profile, now_ms=now_ms, wall_s=wall_s, silenced=silenced
+        )
         for message, news in found:
             if self._on_message is not None:
                 self._on_message(message)

@@ -23,9 +23,9 @@ def another_store(tmp_path: Path) -> Iterator[Callable[[], AlertStore]]:
 
 def test_two_programs_send_trouble_that_is_not_known_any_more_once(another_store: Callable[[], AlertStore]) -> None:
     one, two = (Watched(rule(), store=another_store()) for _ in range(2))
-    for muted in (set[str](), {"orders"}, set[str]()):
+    for silenced in (set[str](), {"orders"}, set[str]()):
         for watched in (one, two):
-            watched.muted = muted
+            watched.silenced = silenced
         for _ in range(20):
             for watched in (two, one):
                 watched.poll(stalled())
@@ -155,13 +155,13 @@ def test_names_of_queues_that_are_gone_are_not_kept() -> None:
     assert len(watched.rules._wanted["stalled"]) <= 2 * 10 + 10
 
 
-def test_names_of_muted_queues_that_are_gone_are_not_kept() -> None:
+def test_names_of_silenced_queues_that_are_gone_are_not_kept() -> None:
     watched = Watched(rule())
-    watched.muted = {"a", "b"}
+    watched.silenced = {"a", "b"}
     watched.poll(stalled("a"), state("b"), s=10)
     watched.poll(state("b"), s=100)
     (followed,) = watched.rules._followed.values()
-    assert (followed._muted_ms, *followed.names) == ({},)
+    assert (followed._silenced_ms, *followed.names) == ({},)
 
 
 def test_an_alert_of_an_earlier_run_ends_if_the_server_is_empty(another_store: Callable[[], AlertStore]) -> None:

@@ -394,11 +394,11 @@ def test_an_alert_and_the_log_of_events_give_an_outage_the_same_length() -> None
 
 def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
     watched = Watched(rule(repeat_ms=60_000))
-    watched.muted = {"orders"}
+    watched.silenced = {"orders"}
     watched.poll(stalled(), stalled("mail"), s=100)
     assert [each.queue for message in watched.sent for each in message.queues] == ["mail", "mail"]
 
-    watched.muted = set()
+    watched.silenced = set()
     found = watched.poll(stalled(), state("mail"), s=30)
     assert [(message.state.value, message.queues[0].queue) for message in found] == [("firing", "orders")]
 
@@ -406,12 +406,12 @@ def test_known_trouble_sends_nothing_until_it_is_not_known_any_more() -> None:
 def test_trouble_that_was_sent_is_sent_again_when_it_is_not_known_any_more() -> None:
     watched = Watched(rule())
     watched.poll(stalled(), stalled("mail"), s=10)
-    watched.muted = {"orders", "mail"}
+    watched.silenced = {"orders", "mail"}
     watched.poll(stalled(), state("mail"), s=200)
     assert said(watched.sent) == [("firing", 2), ("resolved", 1)]
 
     # It is not known to hold for a while.
-    watched.muted = {"else"}
+    watched.silenced = {"else"}
     assert watched.poll(watching(), state("mail"), s=20) == []
     (message,) = watched.poll(stalled(), state("mail"), s=300)
     assert (message.state, [each.queue for each in message.queues]) == (AlertState.REPEATED, ["orders"])
@@ -421,9 +421,9 @@ def test_what_is_not_known_any_more_in_quiet_hours_is_sent_when_they_end() -> No
     watched = Watched(rule(quiet=read_quiet("22:00-06:00 UTC")))
     watched.wall_s = datetime(2031, 5, 17, 21, 59, tzinfo=UTC).timestamp()
     watched.poll(stalled(), s=60)
-    watched.muted = {"orders"}
+    watched.silenced = {"orders"}
     watched.poll(stalled(), s=60)
-    watched.muted = set()
+    watched.silenced = set()
     assert watched.poll(stalled(), s=8 * 3600 - 60) == []
 
     assert said(watched.poll(stalled(), s=60)) == [("repeated", 1)]

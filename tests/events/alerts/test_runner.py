@@ -211,14 +211,14 @@ def test_a_channel_that_hangs_stops_nothing() -> None:
 
 
 def test_what_is_wrong_is_told_by_what_it_is_wrong_with() -> None:
-    def muted(_: object) -> set[str]:
+    def acknowledged(_: object) -> set[str]:
         raise RuntimeError("no")
 
     with running(alerts(Channel("bell", "bell"), problems=("config.toml:3: …",))) as runner:
         take(runner, "orders")
     assert runner.problems == {"alert 1": "config.toml:3: …", "channel bell": "there is no terminal"}
     assert runner.unsent == "not sent: 1 message by bell"
-    with running(alerts(Channel("bell", "bell")), muted=muted) as runner:
+    with running(alerts(Channel("bell", "bell")), acknowledged=acknowledged) as runner:
         take(runner, "orders")
     assert runner.problems == {"alerts": "a rule was not applied: RuntimeError: no"}
 
@@ -258,12 +258,18 @@ def test_another_program_rings_in_its_own_terminal_and_sends_nothing(tmp_path: P
 
     applied = threading.Semaphore(0)
 
-    def muted(_: object) -> set[str]:
+    def acknowledged(_: object) -> set[str]:
         applied.release()
         return set()
 
     def program() -> AbstractContextManager[AlertRunner]:
-        values = {"is_patient": True, "write": written.append, "clock": clock, "wall_s": clock, "muted": muted}
+        values = {
+            "is_patient": True,
+            "write": written.append,
+            "clock": clock,
+            "wall_s": clock,
+            "acknowledged": acknowledged,
+        }
         return running(alerts(*channels), store=AlertStore(tmp_path), **values)
 
     with program() as one, program() as two:

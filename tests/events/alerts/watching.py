@@ -25,7 +25,7 @@ class Watched:
         self.s = s
         self.sent: list[AlertMessage] = []
         self.news: list[AlertMessage | None] = []
-        self.muted: set[str] = set()
+        self.silenced: set[str] = set()
         self.wall_s = 1_000_000.0
 
     def poll(
@@ -37,7 +37,7 @@ class Watched:
             snapshot = polled(*queues, s=self.s, failure=failure, **values)
             notices = self.rules.apply(
                 snapshot, Thresholds(), profile=profile, now_ms=self.s * 1000, wall_s=self.wall_s + self.s,
-                muted=self.muted,
+                silenced=self.silenced,
             )  # fmt: skip
             found += [notice.message for notice in notices]
             self.news += [notice.news for notice in notices]

@@ -151,7 +151,7 @@ async def _once(
         alerts,
         _terminal(),
         on_message=found.append,
-        muted=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
+        acknowledged=lambda snapshot: known.get((snapshot.server, snapshot.ns), ()),
         is_patient=False,
     )
     runner.start()
@@ -192,7 +192,7 @@ async def _go_on(
         alerts,
         _terminal(),
         on_message=print_message,
-        muted=recorder.muted,
+        acknowledged=recorder.acknowledged,
         deletions=partial(deletions, state_folder() / "journal.sqlite"),
         store=AlertStore(state_folder()),
     )
