@@ -231,7 +231,7 @@ class PlainOverview:
             found = known.get(queue.name)
             if found is None or not found.is_active:
                 continue
-            over = found.over(now_ms(), is_ok=queue.verdict is Verdict.OK)
+            over = found.why_over(now_ms(), is_ok=queue.verdict is Verdict.OK)
             if over and found.until_ms is None:
                 self._ended.add((found.queue, found.since_ms))
             if not over and (found.queue, found.since_ms) not in self._ended:
@@ -243,7 +243,7 @@ class PlainOverview:
         ok = {queue.name for queue in snapshot.queues if queue.verdict is Verdict.OK}
         for name, known in before.items():
             if name not in self._known and any(queue.name == name for queue in snapshot.queues):
-                yield known.event(snapshot.at_ms, known.over(now_ms(), is_ok=name in ok) or "somebody ended it")
+                yield known.event(snapshot.at_ms, known.why_over(now_ms(), is_ok=name in ok) or "somebody ended it")
         yield from (known.event(snapshot.at_ms) for name, known in self._known.items() if before.get(name) != known)
 
     def _access(self, snapshot: Snapshot, at_ms: int) -> Iterator[str]:

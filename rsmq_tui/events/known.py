@@ -50,7 +50,7 @@ class Known(NamedTuple):
         """Whether it has not ended."""
         return self.ended_ms is None
 
-    def over(self, now_ms: int, *, is_ok: bool) -> str:
+    def why_over(self, now_ms: int, *, is_ok: bool) -> str:
         """Return why it has to end: its time is over, or it has none and the queue ``is_ok``; empty if it goes on."""
         if self.until_ms is None:
             return "it is ok" if is_ok else ""

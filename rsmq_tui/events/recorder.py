@@ -251,7 +251,7 @@ class EventRecorder:
         ok = {queue.name for queue in snapshot.queues if queue.name in active and queue.verdict is Verdict.OK}
         found = []
         for name, known in active.items():
-            why = known.over(now_ms, is_ok=name in ok)
+            why = known.why_over(now_ms, is_ok=name in ok)
             if why and self._known.store.end(known, now_ms):
                 found.append(known.event(snapshot.at_ms, why))
         if found:

@@ -84,7 +84,7 @@ class _Check(ABC):
         """Return a sentence about a queue for which it holds or held."""
 
     def over_since_ms(self, queue: QueueState) -> int | None:
-        """Return since when it is over for a queue among ``holding``, as of a verdict that ends later; None if not."""
+        """Return since when it is over for a queue among ``holding``, whose verdict ends later; None if it is not."""
         return None
 
     def since_ms(self, queue: QueueState) -> int | None:
@@ -267,9 +267,9 @@ class _Poll(NamedTuple):
 class _Due(NamedTuple):
     """What to report now: ``news`` are the names that no other program has reported, ``lasts_ms`` the longest time.
 
-    ``is_gone`` and ``change`` are those of ``AlertMessage``; ``deletions`` says by what those of the names were
-    deleted that were deleted from here. ``changes`` is how often the condition of the first name changed since it was
-    reported last.
+    ``is_gone`` and ``change`` are those of ``AlertMessage``. ``deletions`` has what deleted a queue, by its name, if
+    that was done from here. ``changes`` is how often the condition of the first name changed since it was reported
+    last.
     """
 
     state: AlertState
