@@ -282,33 +282,50 @@ class _Due(NamedTuple):
     changes: int = 0
 
 
-class _Followed:
-    """One rule on the queues of one place, or on one server: its name is then the only one, "".
+class _Condition(Hysteresis):
+    """Whether the condition of a rule holds for a name, and since when. The times are of the monotonic clock.
 
-    ``restored`` are the names for which only an earlier run found that the condition held.
+    It began at ``began_ms``, if that was before the first poll in which it held. It has been over since ``over_ms``, if
+    the verdict still holds. ``held_ms`` is the last poll in which it certainly held, if it is over or ``is_unknown``:
+    whether it still holds is not known. ``is_restored`` is True while only an earlier run found that it held. ``gone``
+    is None while the queue exists, then what deleted it, empty if that is not known.
     """
+
+    __slots__ = ("began_ms", "gone", "held_ms", "is_restored", "is_unknown", "over_ms")
+
+    def __init__(self) -> None:
+        super().__init__(reported=False)
+        self.began_ms: int | None = None
+        self.over_ms: int | None = None
+        self.held_ms: int | None = None
+        self.gone: str | None = None
+        self.is_unknown = self.is_restored = False
+
+    @property
+    def begin_ms(self) -> int:
+        """When it began to hold, by the polls, or earlier if that is known."""
+        begin_ms = self.changed_ms if self.value or self.reported_ms is None else self.reported_ms
+        return begin_ms if self.began_ms is None else min(begin_ms, self.began_ms)
+
+    @property
+    def end_ms(self) -> int:
+        """When it ended, of one that no longer holds."""
+        return self.changed_ms if self.over_ms is None else self.over_ms
+
+
+class _Followed:
+    """One rule on the queues of one place, or on one server: its name is then the only one, ""."""
 
     def __init__(self, rule: Rule, topic: Topic, store: AlertStore | None, now: _Now, *, is_patient: bool) -> None:
         self.next_ms = 0
         self.is_forecast = False
-        self.restored: set[str] = set()
         self._rule = rule
         self._topic = topic
         self._store = store
         self._is_patient = is_patient
-        self._conditions: dict[str, Hysteresis] = {}
+        self._conditions: dict[str, _Condition] = {}
         # Those that changed, and are not settled.
-        self._pending: dict[str, Hysteresis] = {}
-        # The names for which it is not known whether the condition still holds.
-        self._unknown: set[str] = set()
-        # When the condition of names began, if that was before the first poll in which it held.
-        self._began_ms: dict[str, int] = {}
-        # Since when the condition of names has been over, while their verdict still holds.
-        self._over_ms: dict[str, int] = {}
-        # The last poll in which the condition of names certainly held, if it is over or not known; and the queues among
-        # them that no longer exist, with what deleted them, empty if that is not known.
-        self._held_ms: dict[str, int] = {}
-        self._gone: dict[str, str] = {}
+        self._pending: dict[str, _Condition] = {}
         self._polled_ms = -_FOREVER
         # Since when names have been silenced, and were not reported.
         self._silenced_ms: dict[str, int] = {}
@@ -321,10 +338,10 @@ class _Followed:
 
     def _restore(self, found: Mapping[str, ReportedCondition], now: _Now) -> None:
         for name, reported in found.items():
-            known = self._conditions[name] = Hysteresis(reported=False)
-            known.change(True, now.ms - (now.wall_ms - reported.since_ms))
-            known.report()
-        self.restored = set(found)
+            condition = self._conditions[name] = _Condition()
+            condition.change(True, now.ms - (now.wall_ms - reported.since_ms))
+            condition.report()
+            condition.is_restored = True
         latest_ms = max((reported.reported_ms for reported in found.values()), default=now.wall_ms)
         self._firing_sent_ms = now.ms - (now.wall_ms - latest_ms)
 
@@ -333,53 +350,61 @@ class _Followed:
         """The names for which the condition holds or held."""
         return self._conditions.keys()
 
+    def is_restored(self, name: str) -> bool:
+        """Return whether only an earlier run found that the condition held for one of the names."""
+        return self._conditions[name].is_restored
+
     def observe(self, values: Iterable[tuple[str, bool | None]], now_ms: int) -> None:
         """Record whether the condition holds for each name; None for unknown, which changes nothing."""
         for name, holds in values:
-            known = self._conditions.get(name)
-            if known is None:
+            condition = self._conditions.get(name)
+            if condition is None:
                 if not holds:
                     continue
-                known = self._conditions[name] = Hysteresis(reported=False)
+                condition = self._conditions[name] = _Condition()
             if not holds:
-                self._held_ms.setdefault(name, self._polled_ms)
+                self._note_held(condition)
             else:
                 # One of that name that is in no trouble does not tell that this one had recovered.
-                self._gone.pop(name, None)
-                if name not in self._over_ms:
-                    self._held_ms.pop(name, None)
+                condition.gone = None
+                if condition.over_ms is None:
+                    condition.held_ms = None
+            condition.is_unknown = holds is None
             if holds is None:
-                self._unknown.add(name)
                 continue
-            self._unknown.discard(name)
-            if known.value is not holds:
-                if not known.reported:
-                    self._began_ms.pop(name, None)
-                known.change(holds, now_ms)
-                self._pending[name] = known
-            self.restored.discard(name)
+            if condition.value is not holds:
+                if not condition.reported:
+                    condition.began_ms = None
+                condition.change(holds, now_ms)
+                self._pending[name] = condition
+            condition.is_restored = False
 
-    def note_beginning(self, began_ms: Mapping[str, int]) -> None:
-        """Record when the condition began for names for which it holds; what is known already stays."""
-        for name, ms in began_ms.items():
-            self._began_ms.setdefault(name, ms)
+    def note_times(self, name: str, began_ms: int | None, over_ms: int | None, ahead_ms: int) -> None:
+        """Record when the condition began for a name for which it holds, and since when it has been over if it is.
+
+        None for unknown, and for not over. A beginning that is known already stays. The monotonic clock is ``ahead_ms``
+        ahead of these times.
+        """
+        condition = self._conditions[name]
+        if condition.began_ms is None and began_ms is not None:
+            condition.began_ms = began_ms + ahead_ms
+        if over_ms is None:
+            condition.over_ms = condition.held_ms = None
+        else:
+            condition.over_ms = over_ms + ahead_ms
+            self._note_held(condition)
+
+    def _note_held(self, condition: _Condition) -> None:
+        if condition.held_ms is None:
+            condition.held_ms = self._polled_ms
 
     def lose(self, names: Set[str], deletions: Mapping[str, str], now_ms: int) -> None:
         """Record that queues no longer exist: they are in no trouble. ``deletions`` are what deleted some of them."""
-        # Those that are gone already keep what deleted them.
-        known = {name: self._gone.get(name) or deletions.get(name, "") for name in names}
         self.observe([(name, False) for name in sorted(names)], now_ms)
-        self._gone |= known
-
-    def recover(self, over_ms: Mapping[str, int | None]) -> None:
-        """Record since when the condition has been over for names whose verdict still holds; None for not over."""
-        for name, ms in over_ms.items():
-            if ms is None:
-                self._over_ms.pop(name, None)
-                self._held_ms.pop(name, None)
-            else:
-                self._over_ms[name] = ms
-                self._held_ms.setdefault(name, self._polled_ms)
+        for name in names:
+            condition = self._conditions[name]
+            # One that is gone already keeps what deleted it.
+            condition.gone = condition.gone or deletions.get(name, "")
 
     def due(self, now: _Now, silenced: Collection[str], change: ServerChange | None = None) -> list[_Due]:
         """Return what is to be sent now; call it after each poll. ``change`` is the last one of the server.
@@ -401,15 +426,14 @@ class _Followed:
         elif self._is_time(now.ms):
             found = [self._due_of(AlertState.FIRING, firing, now)] if firing else []
             for (is_gone, words), names in self._by_end(over, change).items():
-                deletions = {name: deletion for name in names if (deletion := self._gone.get(name))}
+                deletions = {name: deletion for name in names if (deletion := self._conditions[name].gone)}
                 due = self._due_of(AlertState.RESOLVED, names, now)
                 found.append(due._replace(is_gone=is_gone, change=words, deletions=deletions))
             self._due_ms, self._sent_ms = None, now.ms
             if firing:
                 self._firing_sent_ms = now.ms
         if not found and (unreported_ms := self._again(now.ms, silenced)):
-            began_ms = {name: self._conditions[name].changed_ms for name in unreported_ms}
-            lasted_ms = {name: now.ms - min(ms, self._began_ms.get(name, ms)) for name, ms in began_ms.items()}
+            lasted_ms = {name: now.ms - self._conditions[name].begin_ms for name in unreported_ms}
             since_ms = {name: now.wall_ms - ms for name, ms in lasted_ms.items()}
             names, store = list(unreported_ms), self._store
             news = names if store is None else store.repeat(self._topic, since_ms, unreported_ms, now.wall_ms)
@@ -422,32 +446,31 @@ class _Followed:
 
         These are all whose condition still holds if it is time for that, otherwise those that are no longer silenced.
         """
-        repeat_ms, again = self._rule.repeat_ms, {}
+        repeat_ms, again, conditions = self._rule.repeat_ms, {}, self._conditions
         if repeat_ms is not None and now_ms - self._firing_sent_ms >= repeat_ms:
-            again = dict.fromkeys(self._conditions.keys() - silenced, repeat_ms)
-        for name in [name for name in self._silenced_ms if name not in silenced and name not in self._unknown]:
+            again = dict.fromkeys(conditions.keys() - silenced, repeat_ms)
+        for name in [each for each in self._silenced_ms if each not in silenced and not conditions[each].is_unknown]:
             unreported_ms = now_ms - self._silenced_ms.pop(name)
             again[name] = min(unreported_ms, again.get(name, unreported_ms))
-        known = self._conditions
-        return {name: ms for name, ms in again.items() if name in known and known[name].reported and known[name].value}
+        return {name: ms for name, ms in again.items() if conditions[name].reported and conditions[name].value}
 
     def _settled(self, now_ms: int, silenced: Collection[str]) -> tuple[list[str], list[str]]:
         """Return the names whose start is to be reported, and those whose end is; others are forgotten."""
         firing, over = [], []
-        for name, known in list(self._pending.items()):
-            if name in self._unknown:
+        for name, condition in list(self._pending.items()):
+            if condition.is_unknown:
                 continue
-            hold_ms = self._rule.for_ms if known.value else HOLD_MS
-            if now_ms - known.changed_ms < hold_ms or not known.is_settled(now_ms, hold_ms):
+            hold_ms = self._rule.for_ms if condition.value else HOLD_MS
+            if now_ms - condition.changed_ms < hold_ms or not condition.is_settled(now_ms, hold_ms):
                 continue
-            if known.value is known.reported:
-                if known.is_flapping:
-                    known.report()
-                self._settle(name, known)
-            elif not known.value:
+            if condition.value is condition.reported:
+                if condition.is_flapping:
+                    condition.report()
+                self._settle(name, condition)
+            elif not condition.value:
                 over.append(name)
             # What is over at the moment, although its verdict still holds, may be over for good.
-            elif name not in silenced and not (self._is_patient and name in self._over_ms):
+            elif name not in silenced and not (self._is_patient and condition.over_ms is not None):
                 firing.append(name)
         return firing, over
 
@@ -455,11 +478,11 @@ class _Followed:
         """Group names whose condition is over by whether their queue is gone, and what happened to it or its server."""
         found: dict[tuple[bool, str], list[str]] = {}
         for name in names:
-            end_ms, held_ms = self._conditions[name].changed_ms, self._held_ms.get(name, -_FOREVER)
-            end_ms = self._over_ms.get(name, end_ms)
-            is_cause = change is not None and change.from_ms <= end_ms and change.until_ms >= held_ms
-            words = change.words if change and is_cause else ""
-            found.setdefault((name in self._gone, DELETED_HERE if self._gone.get(name) else words), []).append(name)
+            condition = self._conditions[name]
+            held_ms = -_FOREVER if condition.held_ms is None else condition.held_ms
+            is_cause = change is not None and change.from_ms <= condition.end_ms and change.until_ms >= held_ms
+            words = DELETED_HERE if condition.gone else change.words if change and is_cause else ""
+            found.setdefault((condition.gone is not None, words), []).append(name)
         return found
 
     def _is_time(self, now_ms: int) -> bool:
@@ -473,31 +496,24 @@ class _Followed:
         lasts_ms, since_ms = 0, {}
         changes = self._conditions[names[0]].changes
         for name in names:
-            known = self._conditions[name]
-            # How long it lasted: counted from its beginning, or else from when it was reported.
-            begin_ms = known.changed_ms if known.value or known.reported_ms is None else known.reported_ms
-            begin_ms = min(begin_ms, self._began_ms.get(name, begin_ms))
-            end_ms = now.ms if known.value else self._over_ms.get(name, known.changed_ms)
+            condition = self._conditions[name]
+            begin_ms, end_ms = condition.begin_ms, now.ms if condition.value else condition.end_ms
             lasts_ms = max(lasts_ms, end_ms - begin_ms)
             since_ms[name] = now.wall_ms - (now.ms - begin_ms)
-            known.report()
-            self._settle(name, known)
+            condition.report()
+            self._settle(name, condition)
         news = names
         if self._store is not None:
             note = self._store.begin if state is AlertState.FIRING else self._store.end
             news = note(self._topic, since_ms, now.wall_ms)
         return _Due(state, names, news, lasts_ms, changes=changes)
 
-    def _settle(self, name: str, known: Hysteresis) -> None:
+    def _settle(self, name: str, condition: _Condition) -> None:
         """Wait for the next change of a condition; one that does not hold is no longer tracked."""
         del self._pending[name]
         self._silenced_ms.pop(name, None)
-        if not known.value:
+        if not condition.value:
             del self._conditions[name]
-            self._began_ms.pop(name, None)
-            self._over_ms.pop(name, None)
-            self._held_ms.pop(name, None)
-            self._gone.pop(name, None)
 
 
 class Notice(NamedTuple):
@@ -583,7 +599,7 @@ class AlertRules:
             followed.lose(replaced, self._deletions(snapshot, replaced), now.ms)
         if names := followed.names:
             hold = {queue.name for queue in holding}
-            unlooked = followed.restored if rule.when.what in _LOOKED else ()
+            needs_looks = rule.when.what in _LOOKED
             others: list[tuple[str, bool | None]] = []
             for queue in looked:
                 if queue.name not in names or queue.name in hold:
@@ -591,18 +607,16 @@ class AlertRules:
                 # An age that has reached its limit has no forecast, and is not over.
                 is_aged = (queue.waiting_ms(at_ms) or 0) >= poll.thresholds.aged_ms
                 is_over = check.is_over(queue, is_forecast=followed.is_forecast and not is_aged)
-                is_known = is_over and not (queue.name in unlooked and _may_have_unread_counts(queue))
-                others.append((queue.name, False if is_known else None))
+                is_unread = needs_looks and followed.is_restored(queue.name) and _may_have_unread_counts(queue)
+                others.append((queue.name, False if is_over and not is_unread else None))
             if poll.changed is None:
                 lost = names - {queue.name for queue in queues}
                 followed.lose(lost, self._deletions(snapshot, lost) if lost else {}, now.ms)
             followed.observe(others, now.ms)
         followed.observe([(queue.name, True) for queue in holding], now.ms)
         ahead_ms = now.ms - at_ms
-        since_ms = {queue.name: check.since_ms(queue) for queue in holding}
-        followed.note_beginning({name: ms + ahead_ms for name, ms in since_ms.items() if ms is not None})
-        over_ms = {queue.name: check.over_since_ms(queue) for queue in holding}
-        followed.recover({name: None if ms is None else ms + ahead_ms for name, ms in over_ms.items()})
+        for queue in holding:
+            followed.note_times(queue.name, check.since_ms(queue), check.over_since_ms(queue), ahead_ms)
 
     def _notices_of_queues(self, rule: Rule, poll: _Poll, due: Sequence[_Due]) -> list[Notice]:
         snapshot, check = poll.snapshot, self._checks[rule.name]
