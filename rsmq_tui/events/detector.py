@@ -97,6 +97,35 @@ class Hysteresis:
         return changes
 
 
+class _QueueVerdict(Hysteresis):
+    """The verdict of a queue that is or was in trouble.
+
+    The condition of the trouble that was reported last began at ``began_ms`` and ended at ``ended_ms``, if these are
+    known: a verdict begins and ends later.
+    """
+
+    __slots__ = ("began_ms", "ended_ms")
+
+    def __init__(self, reported: Verdict | None, reported_ms: int | None = None) -> None:
+        super().__init__(reported, reported_ms, QUEUE_FLAP_SPAN_MS)
+        self.began_ms: int | None = None
+        self.ended_ms: int | None = None
+
+    def lasted_ms(self, last: QueueState | None) -> int | None:
+        """Return how long the condition held, None if that is not known; ``last`` is the state before its end."""
+        begin_ms = self.reported_ms if self.began_ms is None else self.began_ms
+        if begin_ms is None:
+            return None
+        if last is not None and last.verdict is self.reported and last.since_ms is not None:
+            begin_ms = min(begin_ms, last.since_ms)
+        return max(0, (self.changed_ms if self.ended_ms is None else self.ended_ms) - begin_ms)
+
+    def report(self) -> int:
+        """Record that the verdict is reported now; the times are those of another condition then."""
+        self.began_ms = self.ended_ms = None
+        return super().report()
+
+
 class Churn:
     """Decides when to report queues that were created, or deleted: at once, but of many in a minute, once a minute."""
 
@@ -152,11 +181,8 @@ class QueueDetector:
         self._begin_ms = 0
         # The queues that are or were in trouble; and those whose verdict is not reported yet, with their last state
         # before it.
-        self._verdicts: dict[str, Hysteresis] = {}
+        self._verdicts: dict[str, _QueueVerdict] = {}
         self._held: dict[str, tuple[QueueState, QueueState | None]] = {}
-        # When the conditions of the reported troubles began, and ended if they have, by queue.
-        self._began_ms: dict[str, int] = {}
-        self._ended_ms: dict[str, int] = {}
         # The queues whose verdict is not known now.
         self._watched: set[str] = set()
         # The queues in which a message was ready for ``FILLED_MS`` since they were empty last.
@@ -192,7 +218,7 @@ class QueueDetector:
         for queue in queues:
             reported = self._reported.get(queue.name)
             if reported is not None:
-                self._verdicts[queue.name] = Hysteresis(reported.verdict, reported.at_ms, QUEUE_FLAP_SPAN_MS)
+                self._verdicts[queue.name] = _QueueVerdict(reported.verdict, reported.at_ms)
                 self._follow(queue)
             else:
                 self._meet(queue)
@@ -200,7 +226,7 @@ class QueueDetector:
     def _meet(self, queue: QueueState) -> None:
         """Process the verdict of a queue of which nothing was known."""
         if queue.verdict is not Verdict.OK:
-            self._verdicts[queue.name] = Hysteresis(None, span_ms=QUEUE_FLAP_SPAN_MS)
+            self._verdicts[queue.name] = _QueueVerdict(None)
             self._follow(queue)
 
     def _compare(self, last: Sequence[QueueState], snapshot: Snapshot) -> None:
@@ -246,7 +272,7 @@ class QueueDetector:
     def _forget(self, names: Set[str]) -> None:
         """Forget queues that no longer exist; others may have their names."""
         for name in names:
-            for kept in (self._verdicts, self._held, self._reported, self._began_ms, self._ended_ms):
+            for kept in (self._verdicts, self._held, self._reported):
                 kept.pop(name, None)
         self._filled -= names
         self._watched -= names
@@ -362,7 +388,7 @@ class QueueDetector:
         if known is None and verdict is Verdict.OK:
             return
         if known is None:
-            known = self._verdicts[queue.name] = Hysteresis(Verdict.OK, span_ms=QUEUE_FLAP_SPAN_MS)
+            known = self._verdicts[queue.name] = _QueueVerdict(Verdict.OK)
         elif known.reported is None and verdict is Verdict.OK:
             # Nothing was known of it, and nothing is wrong.
             del self._verdicts[queue.name]
@@ -374,10 +400,10 @@ class QueueDetector:
         if verdict is known.value:
             return
         if verdict is known.reported:
-            self._ended_ms.pop(queue.name, None)
+            known.ended_ms = None
         elif last is not None and last.verdict is known.reported and last.pending_since_ms is not None:
             # A verdict lasts longer than its condition. Another trouble may follow before the queue is ok.
-            self._ended_ms[queue.name] = last.pending_since_ms
+            known.ended_ms = last.pending_since_ms
         if known.change(verdict, self._at_ms, self._last_ms):
             changes = known.changes
             words = (
@@ -411,8 +437,8 @@ class QueueDetector:
             if known.is_settled(self._at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
                 self._report(queue, last, known)
 
-    def _report(self, queue: QueueState, last: QueueState | None, known: Hysteresis) -> None:
-        before, changed_ms, lasted_ms = known.reported, known.changed_ms, self._lasted_ms(queue.name, known, last)
+    def _report(self, queue: QueueState, last: QueueState | None, known: _QueueVerdict) -> None:
+        before, changed_ms, lasted_ms = known.reported, known.changed_ms, known.lasted_ms(last)
         changes = known.report()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
@@ -432,23 +458,11 @@ class QueueDetector:
         }
         begin_ms = changed_ms if queue.since_ms is None else queue.since_ms
         if verdict.is_trouble:
-            self._began_ms[queue.name] = begin_ms
+            known.began_ms = begin_ms
         self._add(
             EventKind.VERDICT, _SEVERITIES.get(verdict, Severity.INFO), words, queue.name, at_ms=changed_ms,
             details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
         )  # fmt: skip
-
-    def _lasted_ms(self, name: str, known: Hysteresis, last: QueueState | None) -> int | None:
-        """Return how long the condition of the reported verdict held, None if that is not known.
-
-        ``last`` is the state before the end of the verdict. A verdict may begin later than its condition.
-        """
-        begin_ms, end_ms = self._began_ms.pop(name, known.reported_ms), self._ended_ms.pop(name, known.changed_ms)
-        if begin_ms is None:
-            return None
-        if last is not None and last.verdict is known.reported and last.since_ms is not None:
-            begin_ms = min(begin_ms, last.since_ms)
-        return max(0, end_ms - begin_ms)
 
     def _add(
         self,
