@@ -410,7 +410,7 @@ class QueueDetector:
                 f"its verdict changes often, {verdict} now: the next one is reported when it has lasted for "
                 f"{duration(QUEUE_FLAP_SPAN_MS)}, or for {duration(FLAP_SPAN_MS)} if it is {_ERRORS}"
             )
-            details = {"verdict": verdict.value, "told": known.reported.value, "changes": changes}
+            details = {"verdict": verdict.value, "before": known.reported.value, "changes": changes}
             self._add(EventKind.FLAPPING, Severity.WARNING, words, queue.name, details=details)
         is_worse = known.reported is None or verdict.rank < known.reported.rank
         if is_worse and (not known.is_flapping or known.is_new):
