@@ -122,7 +122,7 @@ class RsmqBackend(Backend):
     def prepare(self, editor: EditExecutor, journal: Journal, preview: Preview) -> AsyncGenerator[Step, None]:
         """Yield the batches of a previewed change."""
         action = preview.action
-        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, preview.ns)
+        queues = RsmqEditor.sharing(editor, preview.ns)
         if isinstance(action, actions.Move) and (to := actions.target_of_rsmq(action.target, preview.ns)).ns is None:
             return prepare_to_list(queues, self._names, action, to, preview)
         if isinstance(action, actions.MessageAction):

@@ -79,7 +79,7 @@ class RsmqUndo(BatchUndo):
         inverse = entry.batch.inverse(outcome) if outcome else None
         if inverse is None:
             return
-        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, editor.ns)
+        queues = RsmqEditor.sharing(editor, editor.ns)
         if isinstance(inverse, FieldBatch):
             # A queue must exist before its messages, and be empty before it is deleted.
             heard: list[str] = []
@@ -102,7 +102,7 @@ class RsmqUndo(BatchUndo):
         inverse = entry.batch.inverse(outcome) if outcome else None
         if not isinstance(inverse, MessageBatch):
             return 0, 0
-        queues = editor if isinstance(editor, RsmqEditor) else RsmqEditor.sharing(editor, editor.ns)
+        queues = RsmqEditor.sharing(editor, editor.ns)
         ids = inverse.ids
         _, found = await queues.messages(inverse.queue, ids, bodies=False)
         left = [edit.before for edit in inverse.edits]
