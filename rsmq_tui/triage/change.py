@@ -200,31 +200,31 @@ class Entry:
 
 @dataclass(slots=True)
 class Step:
-    """A batch to carry out, and the messages that were excluded before: ``sorted_out`` has their outcome letters.
+    """A batch to carry out, and the messages that were excluded before: ``excluded`` has their outcome letters.
 
-    ``changed`` are the ids of those that have changed since they were seen. ``left`` is the reason for skipping, if it
-    is not the one that the letter implies. ``failed`` counts, by reason, messages that cannot be changed.
+    ``changed`` are the ids of those that have changed since they were seen. ``skip_reason`` is why messages are
+    skipped, if it is not what the letter implies. ``failed`` counts, by reason, messages that cannot be changed.
     ``counted`` is False for an auxiliary batch, which does not count in the report. ``renames`` is True if a message
     whose id is taken gets another one. ``alone`` means that all earlier batches are carried out first, and this one
     before the next is prepared. ``undoes`` is the number of the batch that it undoes, in the change that is being
-    undone. ``heard`` is called with the outcome. ``note`` is a sentence for the report.
+    undone. ``on_outcome`` is called with the outcome. ``note`` is a sentence for the report.
     """
 
     batch: Batch | None = None
-    sorted_out: str = ""
+    excluded: str = ""
     changed: list[bytes] = field(default_factory=list)
-    left: str = ""
+    skip_reason: str = ""
     failed: Counter[str] = field(default_factory=Counter)
     counted: bool = True
     renames: bool = False
     alone: bool = False
     undoes: int | None = None
-    heard: Callable[[str], None] | None = None
+    on_outcome: Callable[[str], None] | None = None
     note: str = ""
 
-    def sort_out(self, message: RawMessage, letter: Outcome) -> None:
+    def exclude(self, message: RawMessage, letter: Outcome) -> None:
         """Exclude a message, with its outcome letter."""
-        self.sorted_out += letter
+        self.excluded += letter
         if letter is Outcome.CHANGED:
             self.changed.append(message.id)
 
@@ -279,8 +279,8 @@ class Tally:
         """How many of ``planned`` are finished."""
         return self.done + self.skipped.total() + self.failed.total()
 
-    def add_outcome(self, outcome: str, *, unsure: bool = False, left: str = "") -> None:
-        """Count the letters of an outcome; ``left`` replaces the usual reason for skipping.
+    def add_outcome(self, outcome: str, *, unsure: bool = False, skip_reason: str = "") -> None:
+        """Count the letters of an outcome; ``skip_reason`` replaces the usual one.
 
         Missed items are not counted: they are searched for again, and counted then.
         """
@@ -294,7 +294,7 @@ class Tally:
             if known is Outcome.DONE:
                 self.done += count
             elif known in _SKIPPED:
-                self.skipped[left or _SKIPPED[known]] += count
+                self.skipped[skip_reason or _SKIPPED[known]] += count
             else:
                 self.failed[_FAILED[known]] += count
 

@@ -336,7 +336,7 @@ class ChangeRunner:
 
     async def _carry_out(self, group: _Group) -> None:
         for step in group.steps:
-            self.tally.add_outcome(step.sorted_out, left=step.left)
+            self.tally.add_outcome(step.excluded, skip_reason=step.skip_reason)
             self.tally.failed.update(step.failed)
             if step.note:
                 self.tally.notes.append(step.note)
@@ -350,14 +350,14 @@ class ChangeRunner:
                     continue
                 self._outcomes.append((entry.number, outcome))
                 self._ended.append(entry.token)
-                if step.heard is not None:
-                    step.heard(outcome)
+                if step.on_outcome is not None:
+                    step.on_outcome(outcome)
                 renamed = _renamed(step, entry.batch, outcome)
                 if renamed is not None:
                     again.append((step, self._entry(step, renamed)))
                 if step.counted:
                     letters = outcome if renamed is None else outcome.replace(Outcome.TAKEN, "")
-                    self.tally.add_outcome(letters, left=step.left)
+                    self.tally.add_outcome(letters, skip_reason=step.skip_reason)
                     if isinstance(entry.batch, FieldBatch):
                         self.tally.queues += letters.count(Outcome.DONE)
                     self._note_changed(_changed(entry.batch, outcome))

@@ -283,7 +283,7 @@ class Preview:
     many are left out because they have changed since they were marked, or were named and do not exist; ``unsearched``
     is how many could not be matched because their bodies are too long. ``notes`` are sentences for the user. ``fields``
     are the queue's attributes, and ``file`` identifies the imported file, at the time of the preview. ``guard`` says
-    which messages are skipped; with ``left_is_asked``, the report collects the ids of those that have changed, so that
+    which messages are skipped; with ``collects_changed``, the report has the ids of those that have changed, so that
     the user can retry them. ``changed`` counts those of ``elsewhere`` that are still in the queue, and ``wider`` is a
     scope that includes them. ``keep_days`` is how long the journal keeps the change, None for a demo. ``bodies`` are
     the starts of those of some messages that it applies to.
@@ -304,7 +304,7 @@ class Preview:
     fields: QueueFields | None = None
     file: FileSeen | None = None
     guard: Guard = UNCHANGED
-    left_is_asked: bool = False
+    collects_changed: bool = False
     changed: int = 0
     wider: Marked | None = None
     bodies: tuple[bytes, ...] = ()

@@ -302,7 +302,7 @@ class ChangeService:
         begun_s = time.monotonic()
         at_us, run_id = await editor.clock_and_run_id()
         change = await _begun(journal, partial(journal.begin, preview, at_us // 1000, run_id))
-        tally = Tally(planned=preview.count, changed=[] if preview.left_is_asked else None)
+        tally = Tally(planned=preview.count, changed=[] if preview.collects_changed else None)
         return ChangeRunner(editor, journal, change, tally, begun_s), steps
 
     async def _finished(self, runner: ChangeRunner) -> None:

@@ -509,7 +509,7 @@ class _Preparing:
                 item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
                 leased = leases.with_lease(item._replace(size=len(body)))
                 if leased is None:
-                    prepared.sorted_out += Outcome.CHANGED
+                    prepared.excluded += Outcome.CHANGED
                 else:
                     found.append(leased)
             if found:

@@ -211,7 +211,7 @@ async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
     prepared, edits = Step(), []
     for before, now in zip(inverse.befores, whole, strict=True):
         if now is None or now.body is None:
-            prepared.sorted_out += Outcome.GONE
+            prepared.excluded += Outcome.GONE
         else:
             edits.append(Edit(before._replace(body=now.body, size=now.size), None))
     if edits:

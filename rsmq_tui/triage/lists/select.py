@@ -291,7 +291,7 @@ class ItemFinder:
                 async for prepared in steps:
                     yield prepared
         if moved_on := self._wanted.total():
-            yield Step(sorted_out=Outcome.CHANGED * moved_on, left=MOVED_ON)
+            yield Step(excluded=Outcome.CHANGED * moved_on, skip_reason=MOVED_ON)
 
     async def _one_pass(
         self, make: Make, spans: Sequence[PlaceRange], *, is_whole: bool = False
@@ -304,21 +304,21 @@ class ItemFinder:
             async for part in coming:
                 prepared = await make([item.body for item in part.items], part.window(self._spared))
                 if isinstance(prepared.batch, ListBatch) and prepared.batch.takes_from_list:
-                    prepared.heard = partial(self._hear, prepared.batch.edits)
+                    prepared.on_outcome = partial(self._note_missed, prepared.batch.edits)
                 yield prepared
         # Wait for the outcomes, which show what was missed.
         yield Step(alone=True)
         if is_whole and not reader.has_gaps:
             gone = self._wanted.total()
             if gone and self._spared:
-                yield Step(sorted_out=Outcome.CHANGED * gone, left=KEPT)
+                yield Step(excluded=Outcome.CHANGED * gone, skip_reason=KEPT)
             elif gone:
-                yield Step(sorted_out=Outcome.GONE * gone)
+                yield Step(excluded=Outcome.GONE * gone)
             self._wanted.clear()
         self._wanted.update(self._missed)
         self._missed.clear()
 
-    def _hear(self, edits: Sequence[Edit], outcome: str) -> None:
+    def _note_missed(self, edits: Sequence[Edit], outcome: str) -> None:
         for edit, letter in zip(edits, letters_of(outcome), strict=True):
             if letter == Outcome.MISSED and edit.before is not None:
                 self._missed[digest_of(edit.before.id)] += 1

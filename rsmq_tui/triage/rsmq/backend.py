@@ -113,7 +113,7 @@ class RsmqBackend(Backend):
             notes=(guard.sentence, *notes, *sources, *_due_notes(action, selection), *_unit_notes(action, selection)),
             fields=own,
             guard=guard,
-            left_is_asked=isinstance(scope, Marked | Named),
+            collects_changed=isinstance(scope, Marked | Named),
             changed=found.changed,
             wider=replace(scope, even_if_received=True) if isinstance(scope, Marked) and found.changed else None,
             bodies=bodies,

@@ -82,13 +82,13 @@ class RsmqUndo(BatchUndo):
         queues = RsmqEditor.sharing(editor, editor.ns)
         if isinstance(inverse, FieldBatch):
             # A queue must exist before its messages, and be empty before it is deleted.
-            heard: list[str] = []
+            outcomes: list[str] = []
             left = f"{OF_QUEUE}{'created again by others' if _creates_queue(inverse) else 'changed or removed since'}"
-            yield Step(inverse, alone=True, heard=heard.append, left=left)
-            if heard == [Outcome.DONE] and _creates_queue(inverse) and not entry.counted:
+            yield Step(inverse, alone=True, on_outcome=outcomes.append, skip_reason=left)
+            if outcomes == [Outcome.DONE] and _creates_queue(inverse) and not entry.counted:
                 yield Step(note=f"queue {printable(inverse.queue)} was created again")
-            if heard and _removes_queue(inverse):
-                yield Step(note=await _removal_note(queues, inverse.queue, was_done=heard == [Outcome.DONE]))
+            if outcomes and _removes_queue(inverse):
+                yield Step(note=await _removal_note(queues, inverse.queue, was_done=outcomes == [Outcome.DONE]))
         elif isinstance(inverse, MessageBatch) and inverse.kind is EditKind.REMOVE:
             # The journal has no bodies of messages that were put there: read them, so that the undo can be undone.
             seen = Edits.of(inverse.edits).known

@@ -40,7 +40,7 @@ async def prepare_fix(editor: RsmqEditor, reader: RsmqReader, action: Fix) -> As
     now = condition_of(look)
     for kind in kinds & _WHOLE.keys():
         if kind is not now:
-            yield Step(sorted_out=Outcome.GONE if now is None else Outcome.CHANGED)
+            yield Step(excluded=Outcome.GONE if now is None else Outcome.CHANGED)
             continue
         async for prepared in _WHOLE[kind](editor, reader, look):
             yield prepared
@@ -169,7 +169,7 @@ async def _drop(editor: RsmqEditor, reader: RsmqReader, look: QueueLook) -> Asyn
     async with aclosing(audit_messages(reader, look.queue)) as parts:
         async for part in parts:
             if part.young:
-                yield Step(sorted_out=Outcome.CHANGED * part.young)
+                yield Step(excluded=Outcome.CHANGED * part.young)
             messages = _messages(part, FindingKind.DANGLING)
             for start in range(0, len(messages), CHUNK_MESSAGES):
                 yield _mending(FindingKind.DANGLING, look, messages[start : start + CHUNK_MESSAGES], part.at_ms)

@@ -160,19 +160,19 @@ async def prepare_messages(
         raise TypeError("a preview of messages without a selection")
     own = await editor.fields(action.queue)
     if isinstance(action, actions.DeleteQueue) and (left := _why_left(own, seen)):
-        yield Step(sorted_out=Outcome.CHANGED * (selection.count + 1), left=left)
+        yield Step(excluded=Outcome.CHANGED * (selection.count + 1), skip_reason=left)
         return
     preparing = _Preparing(editor, journal, action, own, preview.guard)
     if isinstance(action, actions.Move) and action.create and action.target != action.queue:
         if not own.attributes and not own.depth:
             # It was deleted since, so there is nothing to move, and nothing to create the target from.
-            yield Step(sorted_out=Outcome.GONE * selection.count)
+            yield Step(excluded=Outcome.GONE * selection.count)
             return
         made = await preparing.targets.create(action.target)
         if made is not None:
-            heard: list[str] = []
-            yield Step(made, counted=False, alone=True, heard=heard.append)
-            if heard == [Outcome.DONE]:
+            outcomes: list[str] = []
+            yield Step(made, counted=False, alone=True, on_outcome=outcomes.append)
+            if outcomes == [Outcome.DONE]:
                 yield Step(note=f"queue {printable(action.target)} was created")
     async with aclosing(prefetched(preparing.changes(selection), _PREFETCHED, _bytes_of, _PREFETCHED_BYTES)) as coming:
         async for prepared in coming:
@@ -207,7 +207,7 @@ class _Preparing:
             if guard.ages is not None:
                 at_ms = await editor.clock_us() // 1000
                 chunk = counted.kept([guard.ages(message, at_ms) for message in counted])
-                yield Step(sorted_out=Outcome.UNMATCHED * (len(counted) - len(chunk)))
+                yield Step(excluded=Outcome.UNMATCHED * (len(counted) - len(chunk)))
             if not chunk:
                 continue
             match action:
@@ -324,7 +324,7 @@ def still_there(
     for message, now in zip(seen, read, strict=True):
         letter = guard.letter(message, now, at_ms)
         if now is None or letter is not Outcome.DONE:
-            prepared.sort_out(message, letter)
+            prepared.exclude(message, letter)
         else:
             yield now
 
@@ -350,7 +350,7 @@ async def removal_of(
                 body, rc, fr = read[message.id]
                 if (conditions is None and rc != message.rc) or (body is None and message.size):
                     # It has changed since: leave it out of the batch and the journal.
-                    prepared.sort_out(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                    prepared.exclude(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                     continue
                 whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
             there.append(whole)
@@ -367,7 +367,7 @@ async def _last_of(editor: RsmqEditor, queue: str, seen: QueueFields | None) -> 
     yield Step(alone=True)
     there = await editor.fields(queue)
     if there.depth:
-        yield Step(sorted_out=Outcome.CHANGED, left=_why_left(there, seen) or KEPT)
+        yield Step(excluded=Outcome.CHANGED, skip_reason=_why_left(there, seen) or KEPT)
         return
     listed = there.listed
     async for part in strays(editor, queue):
@@ -375,10 +375,10 @@ async def _last_of(editor: RsmqEditor, queue: str, seen: QueueFields | None) -> 
         yield Step(FieldBatch(queue, fields, listed, listed, empty=True), counted=False, alone=True)
     last = await editor.fields(queue)
     if left := _why_left(last, seen):
-        yield Step(sorted_out=Outcome.CHANGED, left=left)
+        yield Step(excluded=Outcome.CHANGED, skip_reason=left)
         return
     fields = tuple(FieldEdit(name, value, None) for name, value in last.attributes.items())
-    yield Step(FieldBatch(queue, fields, last.listed, False, empty=True), left=KEPT_CHANGED)
+    yield Step(FieldBatch(queue, fields, last.listed, False, empty=True), skip_reason=KEPT_CHANGED)
 
 
 async def strays(editor: RsmqEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:

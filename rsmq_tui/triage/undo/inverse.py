@@ -287,7 +287,7 @@ async def prepare_undo(
 
 def _undone_meanwhile(messages: int) -> Step:
     """Return a step that excludes messages, because another undo of the same change came first."""
-    return Step(sorted_out=Outcome.GONE * messages, left="undone meanwhile")
+    return Step(excluded=Outcome.GONE * messages, skip_reason="undone meanwhile")
 
 
 def left_to_undo(journal: Journal, change: int) -> LeftToUndo:
