@@ -391,15 +391,15 @@ async def prepare_lists(editor: ListEditor, ns: str, preview: Preview) -> AsyncG
     preparing = _Preparing(editor, action, ns)
     match action:
         case actions.Send(bodies=bodies):
-            for prepared in preparing.sent(bodies, first=isinstance(action, actions.Push) and action.first):
-                yield prepared
+            for step in preparing.sent(bodies, first=isinstance(action, actions.Push) and action.first):
+                yield step
         case actions.Import(path=path):
-            for prepared in preparing.sent(message.body for message in read_file(path, preview.file)):
-                yield prepared
+            for step in preparing.sent(message.body for message in read_file(path, preview.file)):
+                yield step
     if isinstance(preview.selection, ListSelection):
         async with aclosing(preparing.steps(preview.selection)) as steps:
-            async for prepared in steps:
-                yield prepared
+            async for step in steps:
+                yield step
 
 
 class _Preparing:
@@ -438,40 +438,40 @@ class _Preparing:
 
     async def steps(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
         """Yield the changes of the selected items: those in the queue, then those in processing."""
-        async for prepared in self._queued(selection):
-            yield prepared
-        async for prepared in self._in_processing(selection):
-            yield prepared
+        async for step in self._queued(selection):
+            yield step
+        async for step in self._in_processing(selection):
+            yield step
 
-    async def _change(self, items: list[RawMessage], prepared: Step, window: Window) -> None:
+    async def _change(self, items: list[RawMessage], step: Step, window: Window) -> None:
         """Add the batch for items, in the order in which they are taken, to a step; the window says where they are."""
         action = self._action
         match action:
             case actions.Hide(seconds=seconds):
                 until = b"%d" % (await self._editor.clock_us() // 1000 + seconds * 1000)
                 edits = [Edit(item, item._replace(score=until, rc=item.rc or random_suffix())) for item in items]
-                prepared.batch = self._batch(ListKind.LEASE, edits, window)
+                step.batch = self._batch(ListKind.LEASE, edits, window)
             case actions.Requeue() | actions.Release():
                 edits = [Edit(item, list_item(item.body or b"")) for item in items]
-                prepared.batch = replace(self._batch(ListKind.MOVE, edits, window), first=self._first)
+                step.batch = replace(self._batch(ListKind.MOVE, edits, window), first=self._first)
             case actions.Move():
-                await self._move(items, prepared, window)
+                await self._move(items, step, window)
             case actions.Delete() | actions.Pop() | actions.Trim() | actions.Ack():
-                prepared.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
+                step.batch = self._batch(ListKind.REMOVE, [Edit(item, None) for item in items], window)
             case _:
                 raise TypeError(f"not prepared here: {action}")
 
-    async def _move(self, items: list[RawMessage], prepared: Step, window: Window) -> None:
+    async def _move(self, items: list[RawMessage], step: Step, window: Window) -> None:
         """Move or copy items, in order, to the end of the target that is taken last."""
-        fitting = await self._outgoing.fitting(items, prepared)
+        fitting = await self._outgoing.fitting(items, step)
         afters = await self._outgoing.afters(fitting)
         if not fitting:
             return
         if isinstance(self._action, actions.Copy):
-            prepared.batch = self._outgoing.puts(afters)
+            step.batch = self._outgoing.puts(afters)
             return
         batch, to = self._batch(ListKind.MOVE, list(map(Edit, fitting, afters)), window), self._to
-        prepared.batch = replace(batch, target=to.queue, target_ns=to.ns, sent=0 if to.ns is None else 1)
+        step.batch = replace(batch, target=to.queue, target_ns=to.ns, sent=0 if to.ns is None else 1)
 
     async def _queued(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
         """Yield the changes of the selected items in the queue."""
@@ -483,16 +483,16 @@ class _Preparing:
         spans = spans_of((position_of(item.id) for item in selection.items("q")), selection.ready, is_still=is_still)
 
         async def make(bodies: list[bytes], window: Window) -> Step:
-            prepared = Step()
-            await self._change(list(map(list_item, bodies)), prepared, window)
-            return prepared
+            step = Step()
+            await self._change(list(map(list_item, bodies)), step, window)
+            return step
 
         action = self._action
         # The items that were pushed last stay.
         spared = action.keep if isinstance(action, actions.Trim) and not action.keep_oldest else 0
         finder = ItemFinder(self._editor, self._queue, "q", wanted, spans, spared=spared)
-        async for prepared in finder.passes(make):
-            yield prepared
+        async for step in finder.passes(make):
+            yield step
 
     async def _in_processing(self, selection: ListSelection) -> AsyncGenerator[Step, None]:
         """Yield the changes of the selected items in processing, with their current leases."""
@@ -504,17 +504,17 @@ class _Preparing:
             selected.setdefault(digest_of(item.id), deque()).append(item._replace(body=None))
 
         async def make(bodies: list[bytes], window: Window) -> Step:
-            prepared, found = Step(), []
+            step, found = Step(), []
             for body in bodies:
                 item = selected[item_digest(body)].popleft()._replace(id=value_id("p", body), body=body, fr=None)
                 leased = leases.with_lease(item._replace(size=len(body)))
                 if leased is None:
-                    prepared.excluded += Outcome.CHANGED
+                    step.excluded += Outcome.CHANGED
                 else:
                     found.append(leased)
             if found:
-                await self._change(found, prepared, window)
-            return prepared
+                await self._change(found, step, window)
+            return step
 
         def again(edit: Edit) -> None:
             if edit.before is not None:
@@ -523,8 +523,8 @@ class _Preparing:
 
         wanted = Counter({digest: len(items) for digest, items in selected.items()})
         finder = ItemFinder(self._editor, self._queue, "p", wanted, again=again, backwards=self._first)
-        async for prepared in finder.passes(make):
-            yield prepared
+        async for step in finder.passes(make):
+            yield step
 
     def _batch(self, kind: ListKind, edits: Sequence[Edit], window: Window) -> ListBatch:
         return ListBatch(kind, self._queue, tuple(edits), self._editor.names, window=window)

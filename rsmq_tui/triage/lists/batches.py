@@ -159,8 +159,8 @@ class ListUndo(BatchUndo):
         # Earlier batches must be done first, since the list is read once for all parts of this one.
         yield Step(alone=True)
         if inverse.takes_from_list:
-            async for prepared in self._from_list(lists, inverse, was_first=batch.first):
-                yield prepared
+            async for step in self._from_list(lists, inverse, was_first=batch.first):
+                yield step
         elif inverse.kind is ListKind.REMOVE:
             yield await _from_rsmq(lists, inverse)
         else:
@@ -190,8 +190,8 @@ class ListUndo(BatchUndo):
         wanted = Counter({digest: len(edits) for digest, edits in meant.items()})
         spans = [] if area == "p" else [await self._likely(lists, inverse, was_first=was_first)]
         finder = ItemFinder(lists, inverse.queue, area, wanted, spans, again=again, backwards=inverse.first)
-        async for prepared in finder.passes(make):
-            yield prepared
+        async for step in finder.passes(make):
+            yield step
 
     async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> PlaceRange:
         """Return where the items probably are: beside those of the batch undone before, or at an end."""
@@ -208,12 +208,12 @@ async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:
     """Return the removal of messages from an RSMQ queue; their bodies are read, so that the undo can be undone."""
     queues = RsmqEditor.sharing(lists, inverse.ns or "")
     _, whole = await queues.messages(inverse.queue, [before.id for before in inverse.befores])
-    prepared, edits = Step(), []
+    step, edits = Step(), []
     for before, now in zip(inverse.befores, whole, strict=True):
         if now is None or now.body is None:
-            prepared.excluded += Outcome.GONE
+            step.excluded += Outcome.GONE
         else:
             edits.append(Edit(before._replace(body=now.body, size=now.size), None))
     if edits:
-        prepared.batch = replace(inverse, edits=tuple(edits))
-    return prepared
+        step.batch = replace(inverse, edits=tuple(edits))
+    return step

@@ -281,15 +281,15 @@ class ItemFinder:
         """Yield a step for each part that is found; items that a search of the whole list does not find are gone."""
         if self._spans:
             async with aclosing(self._one_pass(make, self._spans)) as steps:
-                async for prepared in steps:
-                    yield prepared
+                async for step in steps:
+                    yield step
         for _ in range(_PASSES):
             if not self._wanted:
                 return
             whole = PlaceRange(self._spared, EVERYWHERE)
             async with aclosing(self._one_pass(make, [whole], is_whole=True)) as steps:
-                async for prepared in steps:
-                    yield prepared
+                async for step in steps:
+                    yield step
         if moved_on := self._wanted.total():
             yield Step(excluded=Outcome.CHANGED * moved_on, skip_reason=MOVED_ON)
 
@@ -302,10 +302,10 @@ class ItemFinder:
             found = _turned([part async for part in found])
         async with aclosing(found) as coming:
             async for part in coming:
-                prepared = await make([item.body for item in part.items], part.window(self._spared))
-                if isinstance(prepared.batch, ListBatch) and prepared.batch.takes_from_list:
-                    prepared.on_outcome = partial(self._note_missed, prepared.batch.edits)
-                yield prepared
+                step = await make([item.body for item in part.items], part.window(self._spared))
+                if isinstance(step.batch, ListBatch) and step.batch.takes_from_list:
+                    step.on_outcome = partial(self._note_missed, step.batch.edits)
+                yield step
         # Wait for the outcomes, which show what was missed.
         yield Step(alone=True)
         if is_whole and not reader.has_gaps:

@@ -32,7 +32,7 @@ class TransferTarget:
         self._maxsize: int | None = None
         self._exists: bool | None = None
 
-    async def fitting(self, items: Sequence[RawMessage], prepared: Step) -> list[RawMessage]:
+    async def fitting(self, items: Sequence[RawMessage], step: Step) -> list[RawMessage]:
         """Return the items that the target accepts; the others are counted as failed."""
         if self._rsmq is None:
             return list(items)
@@ -41,12 +41,12 @@ class TransferTarget:
             self._exists = there.exists
             self._maxsize = await Targets(self._rsmq, there).maxsize(self._to.queue)
         if not self._exists:
-            prepared.failed[NO_TARGET] += len(items)
+            step.failed[NO_TARGET] += len(items)
             return []
         limit = self._maxsize
         fitting = [item for item in items if limit is None or validation.stored_size(item.body or b"") <= limit]
         if len(fitting) < len(items):
-            prepared.failed[TOO_LONG] += len(items) - len(fitting)
+            step.failed[TOO_LONG] += len(items) - len(fitting)
         return fitting
 
     async def afters(self, items: Sequence[RawMessage]) -> list[RawMessage]:
@@ -82,25 +82,25 @@ async def prepare_to_list(
 async def _to_list(
     editor: RsmqEditor, names: ListNames, action: Move, to: Target, seen: Sequence[RawMessage], guard: Guard
 ) -> Step:
-    prepared, befores = Step(), []
+    step, befores = Step(), []
     at_ms, whole = await editor.messages(action.queue, [message.id for message in seen])
-    for now in still_there(prepared, guard, seen, whole, at_ms):
+    for now in still_there(step, guard, seen, whole, at_ms):
         if now.body is None:
-            prepared.failed[NO_BODY] += 1
+            step.failed[NO_BODY] += 1
         else:
             befores.append(now)
     if not befores:
-        return prepared
+        return step
     afters = [list_item(before.body or b"") for before in befores]
     if isinstance(action, Copy):
         edits = tuple(Edit(None, after) for after in afters)
-        prepared.batch = ListBatch(ListKind.PUT, to.queue, edits, names)
+        step.batch = ListBatch(ListKind.PUT, to.queue, edits, names)
     else:
         edits = tuple(map(Edit, befores, afters))
-        prepared.batch = ListBatch(
+        step.batch = ListBatch(
             ListKind.MOVE, action.queue, edits, names, to.queue, ns=editor.ns, conditions=guard.conditions
         )
-    return prepared
+    return step
 
 
 async def list_target_notes(editor: RsmqEditor, names: ListNames, action: Move, to: Target) -> list[str]:

@@ -42,19 +42,19 @@ async def prepare_fix(editor: RsmqEditor, reader: RsmqReader, action: Fix) -> As
         if kind is not now:
             yield Step(excluded=Outcome.GONE if now is None else Outcome.CHANGED)
             continue
-        async for prepared in _WHOLE[kind](editor, reader, look):
-            yield prepared
+        async for step in _WHOLE[kind](editor, reader, look):
+            yield step
     if kinds & _WHOLE.keys():
         yield Step(alone=True)
         (look,) = await reader.inspection.looks([queue])
     for walk in WALKS:
         if wanted := walk & kinds:
-            async for prepared in _mended(reader, look, wanted):
-                yield prepared
+            async for step in _mended(reader, look, wanted):
+                yield step
             yield Step(alone=True)
     if wanted := LOOSE & kinds:
-        async for prepared in _loosened(reader, queue, wanted):
-            yield prepared
+        async for step in _loosened(reader, queue, wanted):
+            yield step
 
 
 async def _mended(reader: RsmqReader, look: QueueLook, wanted: frozenset[FindingKind]) -> AsyncGenerator[Step, None]:
@@ -120,16 +120,15 @@ async def _loosened(reader: RsmqReader, queue: str, wanted: frozenset[FindingKin
         async for page in pages:
             if FindingKind.LEAKED in wanted and (bodies := page.ids(FindingKind.LEAKED)):
                 counters = [name + suffix for name in bodies for suffix in COUNTER_SUFFIXES]
-                served = await _removals(reader, queue, counters)
-                for prepared in served:
-                    prepared.counted, prepared.alone = False, True
-                    prepared.failed.clear()
-                    yield prepared
-                for prepared in await _removals(reader, queue, bodies):
-                    yield prepared
+                for step in await _removals(reader, queue, counters):
+                    step.counted, step.alone = False, True
+                    step.failed.clear()
+                    yield step
+                for step in await _removals(reader, queue, bodies):
+                    yield step
             if FindingKind.STRAY in wanted and (counters := page.ids(FindingKind.STRAY)):
-                for prepared in await _removals(reader, queue, counters):
-                    yield prepared
+                for step in await _removals(reader, queue, counters):
+                    yield step
 
 
 async def _removals(reader: RsmqReader, queue: str, names: list[bytes]) -> list[Step]:

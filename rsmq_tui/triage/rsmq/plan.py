@@ -175,18 +175,18 @@ async def prepare_messages(
             if outcomes == [Outcome.DONE]:
                 yield Step(note=f"queue {printable(action.target)} was created")
     async with aclosing(prefetched(preparing.changes(selection), _PREFETCHED, _bytes_of, _PREFETCHED_BYTES)) as coming:
-        async for prepared in coming:
-            yield prepared
+        async for step in coming:
+            yield step
     if isinstance(action, actions.DeleteQueue):
-        async for prepared in _last_of(editor, action.queue, seen):
-            yield prepared
+        async for step in _last_of(editor, action.queue, seen):
+            yield step
 
 
-def _bytes_of(prepared: Step) -> int:
+def _bytes_of(step: Step) -> int:
     """Return the total length of a batch's bodies; if both sides of an edit have one, it is the same."""
-    if not isinstance(prepared.batch, MessageBatch):
+    if not isinstance(step.batch, MessageBatch):
         return 0
-    return sum(map(len, filter(None, Edits.of(prepared.batch.edits).known.bodies)))
+    return sum(map(len, filter(None, Edits.of(step.batch.edits).known.bodies)))
 
 
 class _Preparing:
@@ -224,8 +224,8 @@ class _Preparing:
                     yield await self._move(target, chunk)
                 case actions.Redrive():
                     sources = sources or RedriveSources(action, self._journal, editor.label, editor.ns)
-                    async for prepared in self._redrive(chunk, sources):
-                        yield prepared
+                    async for step in self._redrive(chunk, sources):
+                        yield step
 
     async def _rescore(self, chunk: Messages, later_ms: int) -> Step:
         due_ms = await self._editor.clock_us() // 1000 + later_ms
@@ -239,11 +239,11 @@ class _Preparing:
         return Step(MessageBatch(EditKind.RESCORE, queue, edits, must_exist=exists, conditions=conditions))
 
     async def _move(self, target: str, chunk: Messages) -> Step:
-        prepared, fitting = await self._fitting(target, chunk)
+        step, fitting = await self._fitting(target, chunk)
         if fitting:
             moved = Messages.of(fitting).having(body=[None] * len(fitting))
             conditions = self._guard.conditions
-            prepared.batch = MessageBatch(
+            step.batch = MessageBatch(
                 EditKind.MOVE,
                 self._action.queue,
                 Edits(moved, moved),
@@ -251,23 +251,23 @@ class _Preparing:
                 conditions=conditions,
                 keeps=conditions is not None,
             )
-            prepared.renames = True
-        return prepared
+            step.renames = True
+        return step
 
     async def _copies(self, target: str, chunk: Messages) -> Step:
         queue = self._action.queue
-        prepared, fitting = await self._fitting(target, chunk)
+        step, fitting = await self._fitting(target, chunk)
         at_ms, whole = await self._editor.messages(queue, [message.id for message in fitting])
         edits = []
-        for number, now in enumerate(still_there(prepared, self._guard, fitting, whole, at_ms)):
+        for number, now in enumerate(still_there(step, self._guard, fitting, whole, at_ms)):
             within = target == queue
             id = make_id(at_ms * 1000 + number).encode() if within else now.id
             score = score_like(now.score, at_ms) if within else b"%d" % at_ms
             edits.append(Edit(None, now._replace(id=id, rc=None, fr=None, score=score)))
         if edits:
-            prepared.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
-            prepared.renames = True
-        return prepared
+            step.batch = MessageBatch(EditKind.PUT, target, tuple(edits))
+            step.renames = True
+        return step
 
     async def _redrive(self, chunk: Messages, sources: RedriveSources) -> AsyncGenerator[Step, None]:
         queue = self._action.queue
@@ -283,12 +283,12 @@ class _Preparing:
         batches = []
         for target, messages in ways.items():
             try:
-                prepared, fitting = await self._fitting(target, messages)
+                step, fitting = await self._fitting(target, messages)
             except RsmqError:
                 # A body may contain a name that is not valid for a queue.
                 left.failed[NO_QUEUE] += len(messages)
                 continue
-            left.failed.update(prepared.failed)
+            left.failed.update(step.failed)
             edits = tuple(Edit(before, before._replace(score=b"%d" % at_ms, rc=None, fr=None)) for before in fitting)
             if edits:
                 batches.append(MessageBatch(EditKind.MOVE, queue, edits, target, conditions=self._guard.conditions))
@@ -298,14 +298,14 @@ class _Preparing:
 
     async def _fitting(self, target: str, chunk: Sequence[RawMessage]) -> tuple[Step, Sequence[RawMessage]]:
         """Return the messages that the target accepts, and a step that counts the others as failed."""
-        prepared = Step()
+        step = Step()
         if not (await self.targets.fields(target)).exists:
-            prepared.failed[NO_TARGET] += len(chunk)
-            return prepared, []
+            step.failed[NO_TARGET] += len(chunk)
+            return step, []
         fitting = await self.targets.fitting(self._action.queue, target, chunk)
         if len(fitting) < len(chunk):
-            prepared.failed[TOO_LONG] += len(chunk) - len(fitting)
-        return prepared, fitting
+            step.failed[TOO_LONG] += len(chunk) - len(fitting)
+        return step, fitting
 
 
 def _messages_per_batch(action: actions.MessageAction) -> int:
@@ -318,13 +318,13 @@ def _messages_per_batch(action: actions.MessageAction) -> int:
 
 
 def still_there(
-    prepared: Step, guard: Guard, seen: Sequence[RawMessage], read: Sequence[RawMessage | None], at_ms: int
+    step: Step, guard: Guard, seen: Sequence[RawMessage], read: Sequence[RawMessage | None], at_ms: int
 ) -> Iterator[RawMessage]:
     """Yield the messages that were read again and may be changed; the others are excluded from the step."""
     for message, now in zip(seen, read, strict=True):
         letter = guard.letter(message, now, at_ms)
         if now is None or letter is not Outcome.DONE:
-            prepared.exclude(message, letter)
+            step.exclude(message, letter)
         else:
             yield now
 
@@ -339,7 +339,7 @@ async def removal_of(
     conditions: tuple[EditCondition, ...] | None = None,
 ) -> Step:
     """Return the removal of messages that are unchanged, or meet ``conditions``; its edits contain the bodies."""
-    prepared, removed = Step(), seen
+    step, removed = Step(), seen
     if None in seen.bodies:
         unread = [message.id for message in seen if message.body is None]
         read = dict(zip(unread, await editor.values(queue, unread), strict=True))
@@ -350,16 +350,16 @@ async def removal_of(
                 body, rc, fr = read[message.id]
                 if (conditions is None and rc != message.rc) or (body is None and message.size):
                     # It has changed since: leave it out of the batch and the journal.
-                    prepared.exclude(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
+                    step.exclude(message, Outcome.CHANGED if rc is not None or body is not None else Outcome.GONE)
                     continue
                 whole = raw_message((message.id, message.score, rc, fr, len(body or b""), body))
             there.append(whole)
         removed = Messages.of(there)
     if removed:
-        prepared.batch = MessageBatch(
+        step.batch = MessageBatch(
             EditKind.REMOVE, queue, Edits(removed, None), must_exist=must_exist, sent=sent, conditions=conditions
         )
-    return prepared
+    return step
 
 
 async def _last_of(editor: RsmqEditor, queue: str, seen: QueueFields | None) -> AsyncGenerator[Step, None]:

@@ -276,13 +276,13 @@ async def prepare_undo(
             left = await undo.left(entry)
             if others := len(places) - left.count(Outcome.DONE):
                 yield _undone_meanwhile(others)
-        async for prepared in undo.steps(editor, entry):
-            prepared.undoes, prepared.counted = entry.number, entry.counted or is_rest
+        async for step in undo.steps(editor, entry):
+            step.undoes, step.counted = entry.number, entry.counted or is_rest
             before, kind = kind, entry.batch.kind
             if before not in (None, kind):
                 # A message may be in several batches of different kinds: the order must be kept.
                 yield Step(alone=True)
-            yield prepared
+            yield step
 
 
 def _undone_meanwhile(messages: int) -> Step:
