@@ -282,7 +282,7 @@ _BRAILLE_SAMPLE = "⠤"
 _SAMPLE_WIDTH = 2
 _GAP = "  "
 # A label cut shorter than this names nothing.
-_LEAST_LABEL = 4
+_LABEL_WIDTH_MIN = 4
 
 
 def choose_marks(count: int, palette: Palette) -> list[str]:
@@ -307,7 +307,7 @@ def append_legend(text: Text, labels: Sequence[str], marks: Sequence[str], width
 
     Long labels are cut to equal shares; series that do not fit are counted at the end ("+2").
     """
-    shown = min(len(labels), max(1, (width + len(_GAP)) // (_SAMPLE_WIDTH + 1 + _LEAST_LABEL + len(_GAP))))
+    shown = min(len(labels), max(1, (width + len(_GAP)) // (_SAMPLE_WIDTH + 1 + _LABEL_WIDTH_MIN + len(_GAP))))
     more = f"{_GAP}+{len(labels) - shown}" if shown < len(labels) else ""
     room = width - len(more) - shown * (_SAMPLE_WIDTH + 1) - (shown - 1) * len(_GAP)
     for index, label in enumerate(_share(labels[:shown], room)):
@@ -328,12 +328,12 @@ def _share(labels: Sequence[str], room: int) -> list[str]:
 
 
 # In smaller charts a frame would leave no room for the lines.
-_LEAST_WIDTH = 24
-_LEAST_HEIGHT = 5
+_WIDTH_MIN = 24
+_HEIGHT_MIN = 5
 
 MARKED = "┊"
 """What marks a time in a chart."""
-_MOST_STEPS = 5
+_STEPS_MAX = 5
 _NO_DATA = "no data"
 
 
@@ -358,14 +358,14 @@ def line_chart(
     """
     if width < 1 or height < 1:
         return Text()
-    if width < _LEAST_WIDTH or height < _LEAST_HEIGHT:
+    if width < _WIDTH_MIN or height < _HEIGHT_MIN:
         return Text("\n" * (height - 1))
     span = ChartSpan(start_ms, max(end_ms, start_ms + 1))
     runs = [split_runs(each, span, span.length_ms / (DOTS_ACROSS * width)) for each in series]
     labels = [each.label for each in series]
     rows = height - 2
     values = [value for each in runs for run in each for value in run.values]
-    ticks = value_ticks(max(values, default=0.0), min(_MOST_STEPS, rows // 2), whole=all(map(float.is_integer, values)))
+    ticks = value_ticks(max(values, default=0.0), min(_STEPS_MAX, rows // 2), whole=all(map(float.is_integer, values)))
     top = ticks[-1]
     tick_labels = {_dot(tick, top, rows) // DOTS_DOWN: tick_label(tick) for tick in ticks}
     gutter = max(map(len, tick_labels.values()))

@@ -87,7 +87,7 @@ class TextColumn(NamedTuple):
 
 
 # Less is not worth a column.
-_REST_LEAST = 12
+_REST_WIDTH_MIN = 12
 
 
 class TextTable:
@@ -99,10 +99,10 @@ class TextTable:
         self._left_out: set[TextColumn] = set()
         room = shutil.get_terminal_size().columns - sum(column.width + 2 for column in columns if column.width)
         for column in sorted(columns, key=lambda column: column.drop, reverse=True):
-            if room < _REST_LEAST and column.drop and not wide:
+            if room < _REST_WIDTH_MIN and column.drop and not wide:
                 self._left_out.add(column)
                 room += column.width + 2
-        self._rest = max(_REST_LEAST, room)
+        self._rest = max(_REST_WIDTH_MIN, room)
         self._begun = False
 
     def print(self, *values: str) -> None:

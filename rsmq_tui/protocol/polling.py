@@ -37,7 +37,7 @@ from rsmq_tui.protocol.rsmq.scripts import Row, Script
 # more than 10,000 queues no more than of 10,000, so that what a poll costs depends on the queues that change. If the
 # server reports nothing, they are enough to find that out in a poll or two.
 FULL_EVERY = 30
-FULL_AT_MOST = ceil(10_000 / FULL_EVERY)
+FULL_ROWS_MAX = ceil(10_000 / FULL_EVERY)
 
 QueueKeys = tuple[bytes, ...]
 
@@ -147,7 +147,7 @@ class RowCache:
         if len(due) == len(self.names):
             return due
         start = 0 if self.begins_anew else self._next
-        self._next = start + min(ceil(len(self.names) / FULL_EVERY), FULL_AT_MOST)
+        self._next = start + min(ceil(len(self.names) / FULL_EVERY), FULL_ROWS_MAX)
         return sorted({*due, *range(start, min(self._next, len(self.names)))})
 
     def names_of(self, positions: Iterable[int]) -> list[str]:

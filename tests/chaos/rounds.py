@@ -571,7 +571,7 @@ class Round:
             (secrets, "token_hex", lambda size: self.chance.randbytes(size).hex()),
             # Few messages, and yet several groups of several batches.
             *((plan, name, 2) for name in ("CHUNK_MESSAGES", "MOVE_MESSAGES", "PUT_MESSAGES")),
-            (list_select, "MAX_ITEMS", 3),
+            (list_select, "ITEMS_MAX", 3),
             (execute, "GROUP_BATCHES", 2),
         ]
         before = [(owner, name, getattr(owner, name)) for owner, name, _ in patched]

@@ -15,7 +15,7 @@ from rsmq_tui.cli.demo import EmbeddedServer
 from rsmq_tui.listserver import ListServer
 from rsmq_tui.protocol import Row, Rsmq, RsmqError, RsmqReader
 from rsmq_tui.protocol.keys import Keys
-from rsmq_tui.protocol.polling import FULL_AT_MOST, FULL_EVERY, RowCache
+from rsmq_tui.protocol.polling import FULL_EVERY, FULL_ROWS_MAX, RowCache
 from rsmq_tui.protocol.rsmq.reader import RsmqRowCodec
 from tests.protocol.keyspace import now_ms, plant
 from tests.waiting import wait_until
@@ -95,13 +95,13 @@ async def read_twice(reader: RsmqReader, client: redis.Redis) -> tuple[dict[str,
 
 def test_of_very_many_quiet_queues_a_poll_reads_so_many_that_all_have_their_turn() -> None:
     known = RowCache(RsmqRowCodec(Keys("rsmq")))
-    known.keep(frozenset(b"q%d" % number for number in range(50 * FULL_AT_MOST)))
+    known.keep(frozenset(b"q%d" % number for number in range(50 * FULL_ROWS_MAX)))
     all_of_them = known.to_ask(1)
     known.store(all_of_them, [[[None] * 7, 0] for _ in all_of_them], 1)
     asked = [known.to_ask(2) for _ in range(50)]
 
-    assert {len(places) for places in asked} == {FULL_AT_MOST}
-    assert sorted(chain.from_iterable(asked)) == all_of_them == list(range(50 * FULL_AT_MOST))
+    assert {len(places) for places in asked} == {FULL_ROWS_MAX}
+    assert sorted(chain.from_iterable(asked)) == all_of_them == list(range(50 * FULL_ROWS_MAX))
 
 
 async def test_a_quiet_queue_is_not_read_and_its_row_is_the_same_object(

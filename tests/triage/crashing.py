@@ -77,7 +77,7 @@ class Crasher:
 async def _work(job: dict[str, Any]) -> None:
     # Few messages, and yet several groups of several batches.
     plan.CHUNK_MESSAGES = plan.MOVE_MESSAGES = plan.PUT_MESSAGES = 2
-    list_select.MAX_ITEMS = 4
+    list_select.ITEMS_MAX = 4
     execute.GROUP_BATCHES = 2
     rsmq_audit.SETTLING_S = 0
     folder, what = Path(job["folder"]), job["what"]

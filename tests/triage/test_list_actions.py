@@ -54,7 +54,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(params=["right", "left"])
 def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ListNames:
     # Few items, and yet several calls.
-    monkeypatch.setattr(list_select, "MAX_ITEMS", 12)
+    monkeypatch.setattr(list_select, "ITEMS_MAX", 12)
     return NAMES[request.param]
 
 

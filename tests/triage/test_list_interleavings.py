@@ -219,7 +219,7 @@ def test_any_interleaving_loses_nothing_doubles_nothing_and_keeps_the_order(
     client: Redis, redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, take_from: str
 ) -> None:
     # Few items, and yet several calls.
-    monkeypatch.setattr(list_select, "MAX_ITEMS", 6)
+    monkeypatch.setattr(list_select, "ITEMS_MAX", 6)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
         run_machine(lambda: Interleaving(client, redis_url, folder, loop, NAMES[take_from]), settings=RANDOM)

@@ -78,7 +78,7 @@ def others_between_calls(monkeypatch: pytest.MonkeyPatch) -> dict[str, Others]:
         return await apply(self, *given)
 
     monkeypatch.setattr(ListEditor, "apply", applied)
-    monkeypatch.setattr(list_select, "MAX_ITEMS", 5)
+    monkeypatch.setattr(list_select, "ITEMS_MAX", 5)
     return found
 
 

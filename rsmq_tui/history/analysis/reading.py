@@ -47,14 +47,14 @@ from rsmq_tui.monitor.moments import DAY_MS, HOUR_MS, weekday_of
 
 Fact = TypeVar("Fact", Advice, Anomaly, Episode, Forecast, Incident, Poison, QueueFacts)
 # A limit, because a damaged file may contain millions of days.
-_MOST_DAYS = 3_660
+_DAYS_MAX = 3_660
 
 
 def by_day(line: Line, span: TimeRange) -> HeatMap:
     """Fold an hourly line: a row for each day of the range, also for days without data."""
     hours = {at_ms // HOUR_MS: value for at_ms, value in line.points if at_ms >= span.from_ms - HOUR_MS + 1}
     last = max(span.from_ms, span.to_ms - 1) // DAY_MS
-    first = max(span.from_ms // DAY_MS, last - _MOST_DAYS)
+    first = max(span.from_ms // DAY_MS, last - _DAYS_MAX)
     days = range(first, last + 1) if line.points else ()
     rows = ((day * DAY_MS, tuple(hours.get(day * 24 + hour) for hour in range(24))) for day in days)
     return HeatMap(line.metric, False, tuple(rows))
@@ -103,7 +103,7 @@ def _mean(values: Iterable[float]) -> float:
 
 _PLACE = ("profile", "server", "ns")
 _QUEUE = (*_PLACE, "queue")
-_MOST_STEPS = 3_000
+_STEPS_MAX = 3_000
 # With fewer samples per bucket, an empty bucket does not mean that samples are missing.
 _DENSE = 3
 # So many polls of a place in a step, on average, are at least one: they may be a little less often than asked for.
@@ -140,7 +140,7 @@ def read_lines(
     polls, samples = _Polls(tables, span), _usual_samples(rows)
     usual_ms = max(_usual_distance_ms(place, buckets, width_ms, polls) for place, buckets in seen.items())
     if step_ms is None:
-        step_ms = width_ms * max(1, -(-span.length_ms // width_ms // _MOST_STEPS))
+        step_ms = width_ms * max(1, -(-span.length_ms // width_ms // _STEPS_MAX))
         if len(seen) > 1 and (usual_ms > width_ms or samples < 2):
             # Places are polled at different times: a step must be long enough to contain a poll of each.
             step_ms = max(step_ms, width_ms * -(-2 * usual_ms // width_ms))
@@ -401,7 +401,7 @@ def _usual_range(row: Mapping[str, Any]) -> UsualRange:
 _HOURS_MIN_IN_UTC = 3
 
 # A limit, because a damaged file may cover millions of years.
-_MOST_HOURS = 3_660 * 24
+_HOURS_MAX = 3_660 * 24
 
 Chosen = Collection[QueueRef] | None
 """Some queues; None means all."""
@@ -541,7 +541,7 @@ class Analysis(Tables):
         rows = [*self._usual_rows(pc.field("metric") == metric, (queue,))]
         usual = {row["hour_of_week"]: _usual_range(row) for row in rows}
         zone = _zone(rows[0]["zone"] if rows else None)
-        first_ms = max(span.from_ms, span.to_ms - _MOST_HOURS * HOUR_MS) // HOUR_MS * HOUR_MS
+        first_ms = max(span.from_ms, span.to_ms - _HOURS_MAX * HOUR_MS) // HOUR_MS * HOUR_MS
         hours = range(first_ms, span.to_ms + 1, HOUR_MS) if usual else ()
         known = ((at_ms, usual.get(hour_of_week(_on_clocks(at_ms, zone)))) for at_ms in hours)
         return Band(metric, tuple((at_ms, *values) for at_ms, values in known if values is not None))

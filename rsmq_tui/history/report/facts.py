@@ -64,7 +64,7 @@ _NAME_MAX = 200
 # The number of queues in trouble that have charts.
 _SECTIONS_MAX = 20
 # The heat map is by weekday for longer ranges, and left out for shorter ones.
-_HEAT_DAYS, _HEAT_LEAST_DAYS = 45, 2
+_HEAT_DAYS, _HEAT_DAYS_MIN = 45, 2
 # The number of missed objectives that are explained by incidents.
 _USES_OF = 10
 
@@ -645,7 +645,7 @@ def _lines(
 
 
 def _heat(analysis: Analysis, queues: Collection[QueueRef] | None, span: TimeRange, whole: TimeRange) -> HeatMap | None:
-    if span.length_ms < _HEAT_LEAST_DAYS * DAY_MS:
+    if span.length_ms < _HEAT_DAYS_MIN * DAY_MS:
         return None
     # Reading begins with the bucket in which a range begins, which must be the first whole hour.
     from_ms = -(-span.from_ms // HOUR_MS) * HOUR_MS + HOUR_MS - 1

@@ -265,7 +265,7 @@ _FIRST = (
 _OF_LISTS = (Role.STEADY, Role.STALLING, Role.GROWING, Role.QUIET)
 _LISTS = 201
 # The longest time until somebody intervenes.
-_POISON_MOST, _POISON_MOST_S = 200, 36_000
+_POISON_MAX, _POISON_MAX_S = 200, 36_000
 _VTS = (30, 30, 60, 120, 300)
 _SIZES = (65536, 65536, 65536, -1, 10240)
 
@@ -296,7 +296,7 @@ class Queue:
     @property
     def poison_most(self) -> int:
         """How often a poison message is received until somebody deletes it."""
-        return min(_POISON_MOST, int(_POISON_MOST_S / self.vt_s))
+        return min(_POISON_MAX, int(_POISON_MAX_S / self.vt_s))
 
 
 def queue_of(number: int, seed: int) -> Queue:

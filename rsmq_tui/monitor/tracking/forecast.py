@@ -3,7 +3,7 @@
 Method: the counters of the last ten minutes are compared over windows of about a minute, one window every half minute.
 Each window has a slope: the change of the depth, or of the age of the first ready message, per second. The band runs
 from the first to the ninth decile of the slopes, by nearest rank; so a single burst or pause decides neither end. With
-fewer than ``_LEAST_WINDOWS`` windows, or if the median slope is not positive, there is no forecast. Nor is there one
+fewer than ``_WINDOWS_MIN`` windows, or if the median slope is not positive, there is no forecast. Nor is there one
 for more than a day ahead: ten minutes of data are too little for that.
 
 The age grows by a second per second while nothing leaves the queue. Otherwise it grows by 1 - leaving / arriving, as in
@@ -25,9 +25,9 @@ from rsmq_tui.protocol.server.status import ServerInfo
 
 _WINDOW_MS = 60_000
 _STEP_MS = 30_000
-_LEAST_WINDOWS = 5
+_WINDOWS_MIN = 5
 # The time until there are that many windows.
-KNOWN_MS = _WINDOW_MS + (_LEAST_WINDOWS - 1) * _STEP_MS
+KNOWN_MS = _WINDOW_MS + (_WINDOWS_MIN - 1) * _STEP_MS
 # A forecast takes some tens of microseconds: for a queue that changes, it is made this often.
 FORECAST_EVERY_MS = 15_000
 _HORIZON_MS = 86_400_000
@@ -174,7 +174,7 @@ def band_of(slopes: Sequence[float]) -> tuple[float, float] | None:
     """Return the first and the ninth decile of the slopes; None if they are too few, or most are not positive."""
     ordered = sorted(slopes)
     last = len(ordered) - 1
-    if last + 1 < _LEAST_WINDOWS or ordered[last // 2] <= 0:
+    if last + 1 < _WINDOWS_MIN or ordered[last // 2] <= 0:
         return None
     return ordered[last // 10], ordered[ceil(0.9 * last)]
 

@@ -33,9 +33,9 @@ _ELSEWHERE = (
 )
 
 
-# The limit is this many times the interval between two rounds of a reaper, and at most ``_LATE_MOST`` thresholds.
+# The limit is this many times the interval between two rounds of a reaper, and at most ``_LATE_MAX`` thresholds.
 _ROUNDS_LATE = 2
-_LATE_MOST = 10
+_LATE_MAX = 10
 _ROUNDS_KEPT = 4
 # The interval between two rounds is at most this many times as long as an expired lease was seen to wait.
 _WAIT_SHARE = 4
@@ -90,7 +90,7 @@ class _Returns:
         # What happened once, such as a clean-up by hand or a server that came back without its data, is no reaper.
         second_ms = sorted(self._rounds_ms)[-2] if len(self._rounds_ms) > 1 else 0
         late_ms = _ROUNDS_LATE * second_ms
-        return max(leaking_ms, min(late_ms, _LATE_MOST * leaking_ms))
+        return max(leaking_ms, min(late_ms, _LATE_MAX * leaking_ms))
 
 
 def list_trackers(path: JsonPath | None) -> NewTracker:

@@ -15,8 +15,8 @@ _RETURNED_MIN, _RETURNED_SHARE = 5, 0.01
 _TELLING_S = 0.1
 _MORE = 1.05
 # A shorter time without a receive is not worth words.
-_IDLE_LEAST_MS = 10_000
-_SEEN_LEAST_MS = 1_000
+_IDLE_MIN_MS = 10_000
+_SEEN_MIN_MS = 1_000
 
 # The thresholds that start each verdict. The reason for ``poisoned`` contains its own.
 _NAMES = {
@@ -65,7 +65,7 @@ def _beginning(queue: QueueState, at_ms: int) -> str:
     growth = _net_growth(queue)
     if queue.drain is Drain.GROWING and growth is not None and growth >= 0.1:
         return f" yet: it grows by {rate(growth)}/s"
-    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_LEAST_MS:
+    if queue.ready and queue.idle_since_ms is not None and at_ms - queue.idle_since_ms >= _IDLE_MIN_MS:
         return f" yet: none {kind_named(queue.kind).taken} for {_idle(queue, at_ms)}"
     return ""
 
@@ -106,7 +106,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
             # When it began is not known: receive counts are only looked at now and then.
             seen_ms = 0 if queue.since_ms is None else at_ms - queue.since_ms
-            seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_LEAST_MS else ""
+            seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_MIN_MS else ""
             return f"{plural(queue.poison, 'message')} {often}{seen}{_checked(queue, at_ms)}"
         case Verdict.AGED:
             return waited(queue, at_ms)

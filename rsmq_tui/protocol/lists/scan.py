@@ -153,7 +153,7 @@ class WindowItems:
 
 
 # How many items a window repeats of those read before: more if many were pushed, fewer if they are long.
-_OVERLAP_ITEMS, _OVERLAP_MOST, _OVERLAP_BYTES = 64, 4_096, 4_000_000
+_OVERLAP_ITEMS, _OVERLAP_MAX, _OVERLAP_BYTES = 64, 4_096, 4_000_000
 
 
 class ListWalk:
@@ -230,7 +230,7 @@ class ListWalk:
         pushed = top - known - self._next if self.history and self._next is not None else 0
         self._has_changed = self._has_changed or pushed != 0 or (bool(self.history) and length != self._length)
         longest = max(map(size_of, items)) or 1
-        self._overlap = max(1, min(_OVERLAP_ITEMS, _OVERLAP_BYTES // (16 * longest)), min(4 * pushed, _OVERLAP_MOST))
+        self._overlap = max(1, min(_OVERLAP_ITEMS, _OVERLAP_BYTES // (16 * longest)), min(4 * pushed, _OVERLAP_MAX))
         if not fresh and top - len(items) >= self._last:
             # The window was cut short before anything new.
             self._overlap = 1
@@ -273,8 +273,8 @@ class ListWalk:
             known = kept(marks, before)
             self.overtaken += not known
             return known
-        if self._overlap < _OVERLAP_MOST and self.most_bytes < self._most_bytes + _OVERLAP_BYTES:
-            self._overlap = min(_OVERLAP_MOST, max(4 * self._overlap, pushed + _OVERLAP_ITEMS))
+        if self._overlap < _OVERLAP_MAX and self.most_bytes < self._most_bytes + _OVERLAP_BYTES:
+            self._overlap = min(_OVERLAP_MAX, max(4 * self._overlap, pushed + _OVERLAP_ITEMS))
             return None
         self._lost += 1
         return at_most

@@ -43,7 +43,7 @@ from rsmq_tui.triage.jsonl import read_file
 from rsmq_tui.triage.lists import select
 from rsmq_tui.triage.lists.select import (
     EVERYWHERE,
-    HOLDS_AT_MOST_MS,
+    HOLD_MAX_MS,
     PUT_BACK,
     AreaReader,
     EligibleItems,
@@ -286,7 +286,7 @@ def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:
     """Return a note on how long one call blocks the server, if the list is so long that it takes a while."""
     call_ms = walk_ms(min(selection.deepest, facts.ready // 2))
     is_whole = selection.counts["q"] >= facts.ready
-    if call_ms <= HOLDS_AT_MOST_MS or is_whole:
+    if call_ms <= HOLD_MAX_MS or is_whole:
         return []
     return [f"Each call walks the list: about {call_ms:,.0f} ms, in which the server does nothing else."]
 
@@ -428,7 +428,7 @@ class _Preparing:
                 else:
                     yield body
 
-        found: Iterable[list[bytes]] = chunked(present(), select.MAX_ITEMS, len, select.MAX_BYTES)
+        found: Iterable[list[bytes]] = chunked(present(), select.ITEMS_MAX, len, select.BYTES_MAX)
         # The item to be taken first is pushed last.
         for part in reversed(list(found)) if first else found:
             edits = tuple(Edit(None, list_item(body)) for body in part)

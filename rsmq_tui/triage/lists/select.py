@@ -84,11 +84,11 @@ class ListSelection(Selection):
             yield from next(self._blocks(place))
 
 
-# One call blocks the server for a few ms, and for at most HOLDS_AT_MOST_MS unless the list is too long.
-HOLDS_AT_MOST_MS = 50
-MAX_ITEMS = 2_000
-MAX_BYTES = 1_000_000
-_MAX_SPAN_ITEMS, _MAX_SPAN_BYTES = 8_000, 2_000_000
+# One call blocks the server for a few ms, and for at most HOLD_MAX_MS unless the list is too long.
+HOLD_MAX_MS = 50
+ITEMS_MAX = 2_000
+BYTES_MAX = 1_000_000
+_SPAN_ITEMS_MAX, _SPAN_BYTES_MAX = 8_000, 2_000_000
 _LOOKUPS_US = 4_000.0
 # Approximate server time: to compare one item of a walk, to skip one item of an index lookup, and for one command.
 _WALK_US, _INDEX_US, _COMMAND_US = 0.05, 0.0003, 2.0
@@ -145,9 +145,9 @@ class ItemBatch:
         if not self.items:
             return True
         number, span = len(self.items) + 1, self.items[0].place - item.place + 1
-        if number > MAX_ITEMS or self.heavy + len(item.body) > MAX_BYTES:
+        if number > ITEMS_MAX or self.heavy + len(item.body) > BYTES_MAX:
             return False
-        if span > _MAX_SPAN_ITEMS or item.passed - self.items[0].passed > _MAX_SPAN_BYTES:
+        if span > _SPAN_ITEMS_MAX or item.passed - self.items[0].passed > _SPAN_BYTES_MAX:
             return False
         depth = min(in_front + span, self.items[0].place + 1)
         return number * (_COMMAND_US + depth * _INDEX_US) <= _LOOKUPS_US

@@ -60,8 +60,8 @@ def _column_meanings() -> Iterator[tuple[Piece, str]]:
 
 _INDENT = 3
 # The minimum widths of names and of their meanings beside them.
-_BESIDE = 16
-_LEAST_MEANING = 24
+_NAME_WIDTH_MIN = 16
+_MEANING_WIDTH_MIN = 24
 
 
 class HelpScreen(Dialog[None]):
@@ -105,8 +105,8 @@ class HelpScreen(Dialog[None]):
         if not rows:
             return []
         lines: list[list[Piece]] = [[], [(f" {title}", "head")]]
-        width, beside = self._view.size.width, max(_BESIDE, *(len(name) + 1 for (name, _), _ in rows))
-        is_narrow = width < _INDENT + beside + _LEAST_MEANING
+        width, beside = self._view.size.width, max(_NAME_WIDTH_MIN, *(len(name) + 1 for (name, _), _ in rows))
+        is_narrow = width < _INDENT + beside + _MEANING_WIDTH_MIN
         indent = _INDENT * 2 if is_narrow else _INDENT + beside
         for (name, token), meaning in rows:
             wrapped = wrap(meaning, max(1, width - indent - 1))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rsmq_tui.history.changes import CountedChange
 
 
-LEAST_MS = 60_000
+RANGE_MIN_MS = 60_000
 PRESETS = (
     ("last hour", HOUR_MS),
     ("last day", DAY_MS),
@@ -67,13 +67,13 @@ def shifted(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
 
 def zoomed(span: TimeRange, step: int, whole: TimeRange) -> TimeRange:
     """Return the middle half of the range (``step`` 1), at least a minute, or one twice as long (-1)."""
-    length_ms = max(LEAST_MS, span.length_ms // 2 if step > 0 else span.length_ms * 2)
+    length_ms = max(RANGE_MIN_MS, span.length_ms // 2 if step > 0 else span.length_ms * 2)
     return _within(span.from_ms + (span.length_ms - length_ms) // 2, length_ms, whole)
 
 
 def range_words(span: TimeRange) -> str:
     """Format a range: 05-17 09:00 – 05-18 09:00 UTC, 1d 0h; with both zones if the clocks are changed in it."""
-    with_seconds = span.length_ms < 10 * LEAST_MS
+    with_seconds = span.length_ms < 10 * RANGE_MIN_MS
     zones = [zone_words(end_ms) for end_ms in span]
     first = f" {zones[0]}" if zones[0] != zones[1] else ""
     ends = f"{moment(span.from_ms, with_seconds)}{first} – {moment(span.to_ms, with_seconds)} {zones[1]}"
@@ -106,7 +106,7 @@ def read_range(text: str, whole: TimeRange) -> TimeRange:
         raise MomentError("the range ends before it begins: write the earlier time first")
     if not whole.holds(from_ms, to_ms):
         raise MomentError(f"no data for that time: the analysis covers {range_words(whole)}")
-    return TimeRange(from_ms, max(to_ms, from_ms + LEAST_MS))
+    return TimeRange(from_ms, max(to_ms, from_ms + RANGE_MIN_MS))
 
 
 T = TypeVar("T")

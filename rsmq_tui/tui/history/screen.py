@@ -280,7 +280,7 @@ class PastChoice:
 
 # Differs from everything that the screen loads.
 _NOTHING = LoadRequest(points=0)
-_FEWEST_POINTS, _MOST_POINTS = 40, 400
+_POINTS_MIN, _POINTS_MAX = 40, 400
 
 
 class HistoryScreen(DashboardScreen):
@@ -492,7 +492,7 @@ class HistoryScreen(DashboardScreen):
 
     def _ask(self, **news: Any) -> None:
         """Request something else; earlier requests that have not started are dropped."""
-        points = max(_FEWEST_POINTS, min(_MOST_POINTS, self.size.width))
+        points = max(_POINTS_MIN, min(_POINTS_MAX, self.size.width))
         self._asked = replace(self._asked, points=points, **news)
         if not self._is_loading and self._asked != self._shown.wanted:
             self._is_loading = True

@@ -37,7 +37,7 @@ _LABELS = {
     "slow": "slow log",
 }
 _LABEL_WIDTH = 13
-_LEAST_WIDTH = 20
+_WIDTH_MIN = 20
 
 
 class ServerScreen(DashboardScreen):
@@ -173,7 +173,7 @@ class ServerScreen(DashboardScreen):
         """Lay out a result: its label and sign, the text beside them, and the hint below."""
         sign, token = _SIGNS[level]
         indent = _LABEL_WIDTH + len(sign) + 1
-        width = max(_LEAST_WIDTH, self._view.size.width - indent - 1)
+        width = max(_WIDTH_MIN, self._view.size.width - indent - 1)
         heads: list[Piece] = [(f" {label:<{_LABEL_WIDTH}}", "head"), (sign, token)]
         lines: list[list[Piece]] = []
         for words, style in ((text, token), (f"→ {hint}" if hint else "", "muted")):

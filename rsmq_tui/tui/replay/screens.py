@@ -34,7 +34,7 @@ from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.painted import Piece
 from rsmq_tui.tui.widgets.row_table import Column, RowTable
 
-_LEAST_NAME, _MOST_NAME = 10, 40
+_QUEUE_WIDTH_MIN, _QUEUE_WIDTH_MAX = 10, 40
 
 
 # The context of the cells: the title of each server, by place.
@@ -100,7 +100,7 @@ def diff_columns(
     """
     server = (_SERVER,) if several_servers else ()
     left = room - sum(column.width + 1 for column in (_VERDICT, *_READY, *_DEPTH, *server))
-    width = max(_LEAST_NAME, min(names, left - 1, _MOST_NAME))
+    width = max(_QUEUE_WIDTH_MIN, min(names, left - 1, _QUEUE_WIDTH_MAX))
     return (
         _VERDICT,
         *server,

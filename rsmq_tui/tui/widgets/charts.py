@@ -12,7 +12,7 @@ from rsmq_tui.monitor.text import compact, rate, shown_zone
 from rsmq_tui.monitor.tracking.trend import QueuePoint, TotalsPoint
 from rsmq_tui.tui.widgets.painted import Painted
 
-_LEAST_SPAN_MS = 60_000
+_SPAN_MIN_MS = 60_000
 
 
 class ChartPanel(Painted):
@@ -147,7 +147,7 @@ def window_words(window_ms: int) -> str:
 def first_shown_ms(series: Iterable[Series], end_ms: int, window_ms: int) -> int:
     """Return the start of the time axis: at the first point, but a minute to ``window_ms`` before ``end_ms``."""
     first_ms = min(_known_ms(series), default=end_ms)
-    return max(end_ms - window_ms, min(first_ms, end_ms - _LEAST_SPAN_MS))
+    return max(end_ms - window_ms, min(first_ms, end_ms - _SPAN_MIN_MS))
 
 
 def _known_ms(series: Iterable[Series]) -> list[int]:

@@ -27,7 +27,7 @@ from rsmq_tui.tui.theme import chart_colour
 # #rrggbb, is the background.
 Piece = tuple[str, str]
 # A line that is cut off ends with a whole word if that leaves this share of it.
-_WORDS_LEAST = 0.75
+_WORDS_SHARE_MIN = 0.75
 _TOKENS = (
     *(f"verdict-{verdict}" for verdict in Verdict),
     *("ready", "hidden", "muted", "strong", "head", "changed", "cursor", "live", "alarm", "notice"),
@@ -105,7 +105,7 @@ class Painted(Widget):
             return line
         # Room for a space and the sign.
         words = line.crop(0, max(0, width - 1)).text.rpartition(" ")[0].rstrip(" ·,:(")
-        if cell_len(words) >= width * _WORDS_LEAST:
+        if cell_len(words) >= width * _WORDS_SHARE_MIN:
             return Strip([*line.crop(0, cell_len(words)), Segment(" …", self.token("muted"))])
         return Strip([*line.crop(0, max(0, width - 1)), Segment("…", self.token("muted"))])
 

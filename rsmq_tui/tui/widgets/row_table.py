@@ -21,7 +21,7 @@ C = TypeVar("C")
 # Of a time with its date.
 CLOCK_WIDTH = 11
 # A text that shares a narrow table with numbers keeps this width.
-_TEXT_LEAST = 4
+_TEXT_WIDTH_MIN = 4
 # What a cell is made of: the id of its column, its width, the token below it, its own tokens, and its text.
 _MadeOf = tuple[str, int, str, str, str]
 
@@ -83,7 +83,7 @@ def fitting_columns(
     if lacking > 0 and texts:
         # A number whose end is cut off is another number.
         longest = max(texts, key=lambda id: widths[id])
-        widths[longest] = max(_TEXT_LEAST, widths[longest] - lacking)
+        widths[longest] = max(_TEXT_WIDTH_MIN, widths[longest] - lacking)
     return [(column, widths[column.id]) for column in left]
 
 

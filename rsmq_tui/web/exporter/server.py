@@ -89,7 +89,7 @@ class Renderer:
 
 # The response must be complete this long before the scraper's timeout.
 _MARGIN_S = 0.5
-_LEAST_S = 0.1
+_TIMEOUT_MIN_S = 0.1
 # How often the listening thread checks whether it should stop.
 _STOP_S = 0.1
 _TOO_MANY = (
@@ -319,7 +319,7 @@ class _Handler(BaseHTTPRequestHandler):
             timeout_s = float(self.headers.get("X-Prometheus-Scrape-Timeout-Seconds", ""))
         except ValueError:
             return None
-        return max(_LEAST_S, timeout_s - _MARGIN_S) if 0 < timeout_s < 1e6 else None
+        return max(_TIMEOUT_MIN_S, timeout_s - _MARGIN_S) if 0 < timeout_s < 1e6 else None
 
     def _say(self, status: HTTPStatus, text: str) -> None:
         self._send(status, f"{text}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})

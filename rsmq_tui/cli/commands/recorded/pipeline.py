@@ -60,7 +60,7 @@ rsmq-tui pipeline run --history history --out analysis --depth-limit 100000 --dr
 rsmq-tui pipeline run --history /srv/history --out /srv/analysis --master spark://db1:7077
 spark-submit --master yarn script.py --history hdfs:///rsmq/history --out hdfs:///rsmq/analysis"""
 _MEMORY = re.compile(r"[1-9][0-9]{0,6}[kmgt]b?", re.IGNORECASE)
-_LEAST_MEMORY = 512 << 20
+_MEMORY_BYTES_MIN = 512 << 20
 
 
 command = group(statuses=_STATUSES)
@@ -72,7 +72,7 @@ def _memory(text: str) -> str:
     wanted = read_size(text)
     if not _MEMORY.fullmatch(text) or isinstance(wanted, str):
         raise ValueError(f"{text!r} is not an amount of memory such as 2g or 1500m")
-    if wanted < _LEAST_MEMORY:
+    if wanted < _MEMORY_BYTES_MIN:
         raise ValueError(f"{text!r} is too little for Spark, which needs 512m or more")
     return text.lower().rstrip("b")
 
