@@ -85,31 +85,31 @@ class Selection:
         self._file.write(len(packed).to_bytes(_LENGTH_BYTES, "big"))
         self._file.write(packed)
 
-    def chunks(self, messages: int, size: int) -> Iterator[Messages]:
-        """Yield the messages in chunks of at most ``messages``, with bodies of at most ``size`` bytes together.
+    def chunks(self, messages_max: int, bytes_max: int) -> Iterator[Messages]:
+        """Yield the messages in chunks of at most ``messages_max``, with bodies of at most ``bytes_max`` together.
 
         A message with a longer body is a chunk of its own.
         """
-        chunk, heavy = _NONE, 0
+        chunk, chunk_bytes = _NONE, 0
         for block in self._blocks():
             start = 0
             while start < len(block):
-                part = block[start : start + messages - len(chunk)]
-                weight = sum(part.sizes)
-                if heavy + weight > size:
+                part = block[start : start + messages_max - len(chunk)]
+                part_bytes = sum(part.sizes)
+                if chunk_bytes + part_bytes > bytes_max:
                     # Continue one by one, since the whole part does not fit.
                     part = part[:1]
-                    weight = sum(part.sizes)
-                if chunk and heavy + weight > size:
+                    part_bytes = sum(part.sizes)
+                if chunk and chunk_bytes + part_bytes > bytes_max:
                     yield chunk
-                    chunk, heavy = _NONE, 0
+                    chunk, chunk_bytes = _NONE, 0
                     continue
                 chunk += part
-                heavy += weight
+                chunk_bytes += part_bytes
                 start += len(part)
-                if len(chunk) == messages:
+                if len(chunk) == messages_max:
                     yield chunk
-                    chunk, heavy = _NONE, 0
+                    chunk, chunk_bytes = _NONE, 0
         if chunk:
             yield chunk
 

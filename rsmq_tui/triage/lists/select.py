@@ -118,19 +118,19 @@ class PlaceRange(NamedTuple):
 
 
 class Sighting(NamedTuple):
-    """An item that was found, and its place then; ``passed`` is how many bytes of items were read up to it."""
+    """An item that was found, and its place then; ``passed_bytes`` are those of the items read up to it."""
 
     place: int
     body: bytes
-    passed: int = 0
+    passed_bytes: int = 0
 
 
 @dataclass(slots=True)
 class ItemBatch:
-    """Items for one call, in the order in which they are taken; ``heavy`` is the total length of their bodies."""
+    """Items for one call, in the order in which they are taken; ``bytes`` is the total length of their bodies."""
 
     items: list[Sighting] = field(default_factory=list)
-    heavy: int = 0
+    bytes: int = 0
     # How many items at lower places this change removes before, and the length of the longest item nearby.
     behind: int = 0
     longest: int = 1
@@ -145,9 +145,9 @@ class ItemBatch:
         if not self.items:
             return True
         number, span = len(self.items) + 1, self.items[0].place - item.place + 1
-        if number > ITEMS_MAX or self.heavy + len(item.body) > BYTES_MAX:
+        if number > ITEMS_MAX or self.bytes + len(item.body) > BYTES_MAX:
             return False
-        if span > _SPAN_ITEMS_MAX or item.passed - self.items[0].passed > _SPAN_BYTES_MAX:
+        if span > _SPAN_ITEMS_MAX or item.passed_bytes - self.items[0].passed_bytes > _SPAN_BYTES_MAX:
             return False
         depth = min(in_front + span, self.items[0].place + 1)
         return number * (_COMMAND_US + depth * _INDEX_US) <= _LOOKUPS_US
@@ -155,7 +155,7 @@ class ItemBatch:
     def add(self, item: Sighting) -> None:
         """Add an item that is taken after all others."""
         self.items.append(item)
-        self.heavy += len(item.body)
+        self.bytes += len(item.body)
 
 
 def walk_ms(place: int) -> float:
@@ -209,7 +209,7 @@ class AreaReader:
         ``wanted`` counts items by the SHA1 of their values, in 20 bytes. Each item found is subtracted from it; the
         search ends when it is empty, and items that were not found remain in it.
         """
-        left, passed = wanted.total(), 0
+        left, passed_bytes = wanted.total(), 0
         for span in spans:
             if not left:
                 return
@@ -217,7 +217,7 @@ class AreaReader:
                 async for window in coming:
                     found, length = [], window.moment.length(window.place)
                     for position, body in zip(window.positions, window.bodies, strict=True):
-                        passed += len(body)
+                        passed_bytes += len(body)
                         digest = item_digest(body)
                         if meant := wanted.get(digest):
                             if meant == 1:
@@ -225,7 +225,7 @@ class AreaReader:
                             else:
                                 wanted[digest] = meant - 1
                             left -= 1
-                            found.append(Sighting(length - 1 - position, body, passed))
+                            found.append(Sighting(length - 1 - position, body, passed_bytes))
                     yield length, found
                     if not left:
                         return

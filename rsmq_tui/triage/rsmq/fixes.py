@@ -206,10 +206,9 @@ _NOTE = "Each problem is checked again, and fixed only if it still exists."
 
 
 async def preview_of_fix(reader: RsmqReader, base: Preview, action: Fix, on_progress: ScanCallback) -> Preview:
-    """Return ``base``, completed with what a fix would do; ``on_progress`` gets the messages and fields, and the
-    problems.
+    """Return ``base``, completed with what a fix would do; raises ``TriageError``, and what the reader raises.
 
-    Raises ``TriageError``, and what the reader raises.
+    ``on_progress`` gets how many messages and fields were examined, and how many problems were found.
     """
     if action.ns not in (None, base.ns):
         found_in = printable(f"this was found in namespace {action.ns}, but changes now go to {base.ns}")

@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 
 async def prefetched(
-    items: AsyncGenerator[T, None], count: int, weigh: Callable[[T], int] = lambda item: 0, heavy: int = 1
+    items: AsyncGenerator[T, None], count: int, weigh: Callable[[T], int] = lambda item: 0, weight: int = 1
 ) -> AsyncGenerator[T, None]:
     """Yield the items of a generator in order, and let it run ahead in a task; raises what it raises.
 
-    The generator pauses while ``count`` items wait, or while they weigh ``heavy`` or more together. Running ahead, its
+    The generator pauses while ``count`` items wait, or while they weigh ``weight`` or more together. Running ahead, its
     reads reach the server before the edits of earlier items keep it busy. Close it with ``aclose`` when leaving early,
     which also ends the generator.
     """
@@ -45,7 +45,7 @@ async def prefetched(
             async for item in items:
                 waiting.append((item, weigh(item)))
                 changed.set()
-                while len(waiting) >= count or sum(weight for _, weight in waiting) >= heavy:
+                while len(waiting) >= count or sum(each for _, each in waiting) >= weight:
                     changed.clear()
                     await changed.wait()
 
@@ -384,15 +384,15 @@ async def _last_of(editor: RsmqEditor, queue: str, seen: QueueFields | None) -> 
 async def strays(editor: RsmqEditor, queue: str) -> AsyncIterator[dict[bytes, bytes]]:
     """Yield all fields of a queue that are not attributes, in parts for one call each."""
     part: dict[bytes, bytes] = {}
-    heavy = 0
+    part_bytes = 0
     async for sizes in editor.stray_fields(queue):
         async for found in editor.field_values(queue, sizes):
             for name, value in found.items():
-                if part and (len(part) == CHUNK_MESSAGES or heavy + len(value) > STRAY_BYTES):
+                if part and (len(part) == CHUNK_MESSAGES or part_bytes + len(value) > STRAY_BYTES):
                     yield part
-                    part, heavy = {}, 0
+                    part, part_bytes = {}, 0
                 part[name] = value
-                heavy += len(value)
+                part_bytes += len(value)
     if part:
         yield part
 

@@ -80,8 +80,8 @@ class ChangedMessage(NamedTuple):
     """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
 
     ``start`` is the start of its body, None if neither the journal has it nor a filter has read it. ``outcome`` is None
-    until it is known, and if the batch was not carried out. It was undone, and by a redo ``made_again``, if not
-    ``undone`` now.
+    if the batch was not carried out, and until ``is_known``. ``undone`` is True if it is undone now, ``made_again`` if
+    it was undone and a redo has made the change again.
     """
 
     number: int
