@@ -57,7 +57,7 @@ def falls_from(samples: Sequence[Sample]) -> Sample:
     ``samples`` are of the last minute, the last one of now. It counts from the highest depth if it has clearly fallen
     since: in at least ``_FALLS_MIN`` buckets, and by more than by chance, as the changes from bucket to bucket tell.
     """
-    highest = max(range(len(samples)), key=lambda place: (samples[place].depth, place))
+    highest = max(range(len(samples)), key=lambda index: (samples[index].depth, index))
     falls = [one.depth - other.depth for one, other in pairwise(samples[highest:-1])]
     if len(falls) < _FALLS_MIN:
         return samples[0]
@@ -106,14 +106,14 @@ def batches_of(series: QueueSeries, from_ms: int, at_ms: int) -> Batches | None:
     chance = max(_DEVIATION_OF_MEDIAN * spread, sqrt(sum(map(abs, changes)) / len(changes)))
     least = max(0.0, usual + _BATCH_DEVIATIONS * chance)
     before = [
-        start + place
-        for place, change in enumerate(changes)
+        start + index
+        for index, change in enumerate(changes)
         # What takes several buckets is one batch.
-        if change > least and not (place and changes[place - 1] > least)
+        if change > least and not (index and changes[index - 1] > least)
     ]
     if len(before) < 2:
         return None
-    begun_ms = [times_ms[place] for place in before]
+    begun_ms = [times_ms[index] for index in before]
     longest_ms = max(later - earlier for earlier, later in pairwise(begun_ms))
     due_ms = begun_ms[-1] + longest_ms
     first, last = series.at(before[0]), series.at(before[-1])

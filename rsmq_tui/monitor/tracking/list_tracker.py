@@ -33,7 +33,8 @@ _ELSEWHERE = (
 )
 
 
-# The limit is this many times the interval between two rounds of a reaper, and at most ``_LATE_MAX`` thresholds.
+# Expired leases leak after this many times the interval between two rounds of a reaper, at most ``_LATE_MAX``
+# thresholds.
 _ROUNDS_LATE = 2
 _LATE_MAX = 10
 _ROUNDS_KEPT = 4

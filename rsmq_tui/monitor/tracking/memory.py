@@ -319,8 +319,8 @@ def _read(db: "sqlite3.Connection") -> EarlierRun | None:
         columns = [numbers[index * size : (index + 1) * size] for index in range(COUNTERS)]
         if order is not None:
             columns = [array("d", map([*values, nan].__getitem__, order)) for values in columns]
-        for place, values in enumerate(columns, COUNTERS * number) if number >= 0 else ():
-            counters[place::width] = values
+        for start, values in enumerate(columns, COUNTERS * number) if number >= 0 else ():
+            counters[start::width] = values
         if time_ms in marks:
             for values in (array("d", [time_ms]) * len(names), *columns[2:]):
                 marked.extend(values)
@@ -345,7 +345,7 @@ def _day(rows: Iterable[tuple[int, str, bytes]], named: Mapping[str, bytes], unt
         # An earlier version deletes the names that only these rows need.
         if key in named and until_ms - DAY_MS <= at_ms <= until_ms:
             if key not in known:
-                known[key] = {name: place for place, name in enumerate(_names(named[key]))}
+                known[key] = {name: index for index, name in enumerate(_names(named[key]))}
             names = known[key]
             yield DayBucket(at_ms, names, _unshuffled("f", _inflated(packed), len(names) * DAY_VALUES))
 

@@ -107,7 +107,10 @@ def _oldest_of(states: Iterable[QueueState]) -> tuple[float, str]:
 
 
 class Rotation:
-    """Chooses the queues that each poll samples, in turn."""
+    """Chooses the queues that each poll looks at, in turn: a part of the receive counts, and pages of messages.
+
+    The pages are of a walk through each queue, which reads all its messages in the course of many polls.
+    """
 
     def __init__(self) -> None:
         self._quick_index = 0
@@ -193,7 +196,7 @@ class _PollInProgress:
 
 @dataclass(frozen=True, slots=True)
 class PlaceMemory:
-    """What it knows at ``at_ms``, to be kept for another run.
+    """What a place tracker knows after the poll of ``at_ms``, to be kept for another run.
 
     ``counters`` are depth, ready, totalsent and totalrecv of each queue. ``numbers`` has as many numbers of each
     tracker as it needs, and ``more`` what else there is to keep of some of them, as values that JSON can hold. They
@@ -217,9 +220,9 @@ class EarlierRun(NamedTuple):
     """What an earlier run kept, until the moment ``last``.
 
     ``counters`` are those of ``names``, queue by queue, as ``QueueSeries`` has them. Their last bucket is just after
-    ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day:
-    time, totalsent and totalrecv of each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are
-    all samples of the hour, oldest first. ``day`` is what is older than the hour, oldest first.
+    ``last`` and empty, so that charts show a gap. ``marks`` are the counters of a day: time, totalsent and totalrecv of
+    each queue, as ``QueueSeries`` stores them for one. The ``flights`` of ``last`` are all samples of the hour, oldest
+    first. ``day`` is what is older than the hour, oldest first.
     """
 
     last: PlaceMemory
@@ -455,7 +458,7 @@ class PlaceTracker:
         self.trend.follow(names)
 
     def looks(self, names: Sequence[str]) -> tuple[Sequence[str], list[MessagePage]]:
-        """Return the queues whose receive counts this poll samples, and the pages of messages that it reads."""
+        """Return the queues of which this poll reads some receive counts, and the pages of messages that it reads."""
         shown = [name for name in self._shown if name in self._trackers]
         for name in self._own_changes:
             # Noted by the last poll: what was removed must not count until all queues had their turn.

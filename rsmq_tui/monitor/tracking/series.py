@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Sequence
 from itertools import chain
-from math import isnan
+from math import isnan, nan
 from operator import sub
 from typing import ClassVar, NamedTuple, Self, overload
 
@@ -22,7 +22,6 @@ TREND_MS = 3_600_000
 # The counters of a day are stored at this distance.
 MARK_MS = 1_800_000
 MARKS = 49
-_NAN = float("nan")
 
 
 class Rates(NamedTuple):
@@ -169,7 +168,7 @@ class Sample(NamedTuple):
 
 
 # Stands for the sample of a queue that could not be read.
-NO_SAMPLE = (_NAN,) * 5
+NO_SAMPLE = (nan,) * 5
 
 
 class ListSample(Sample):
@@ -215,7 +214,7 @@ class QueueSeries:
         self.times_ms = times_ms
         # A single bucket stands for as many equal ones as there are times. One array, because four would take half as
         # much again.
-        self._stored = array("d", [_NAN]) * COUNTERS
+        self._stored = array("d", [nan]) * COUNTERS
         # The highest counts of what the first buckets stand for; the last ``BUCKETS`` stand for themselves. None for
         # ten minutes, and while all buckets are equal: of 100,000 queues, empty arrays would take 8 MB.
         self.peaks: array[float] | None = None

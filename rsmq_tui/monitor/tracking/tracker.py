@@ -42,12 +42,12 @@ MEASURED_MS = 10_000
 class Tracker(ABC):
     """Turns one queue's raw rows into states, one poll after another.
 
-    It keeps the queue's series in ``trend``, the first sample since the last gap, and the troubles. It knows when
-    monitoring of the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the
-    state changes even if the row does not. ``look`` holds the results of looks; it is None for a kind that
-    is not looked at. ``own_change_ms`` is the time since the last poll if a change of this program may have changed the
-    row meanwhile, otherwise 0. ``position`` is the queue's place among those of the last poll. ``memory_limit`` is
-    when the memory of the server will be full. ``NUMBERS`` is how many numbers are kept of it for the next start.
+    It keeps the queue's ``series``, the first sample since the last gap, and the troubles. It knows when monitoring of
+    the queue began, and whether that is long enough to rule out growth. ``stale_from_ms`` is when the state changes
+    even if the row does not. ``look`` holds the results of looks; it is None for a kind that is not looked at.
+    ``own_change_ms`` is the time since the last poll if a change of this program may have changed the row meanwhile,
+    otherwise 0. ``position`` is the index of the queue in the last poll. ``memory_limit`` is when the memory of the
+    server will be full. ``NUMBERS`` is how many numbers are kept of it for the next start.
     """
 
     NUMBERS: ClassVar[int]

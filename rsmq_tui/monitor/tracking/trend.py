@@ -130,7 +130,7 @@ _DAY_COUNTS = 2
 
 
 class DayBucket(NamedTuple):
-    """A bucket of a ``DayTrend``: ``DAY_VALUES`` numbers of each queue, NaN for unknown; ``names`` has their places."""
+    """A bucket of a ``DayTrend``: ``DAY_VALUES`` numbers of each queue, NaN for unknown; ``names`` has the indexes."""
 
     at_ms: int
     names: dict[str, int]
@@ -190,7 +190,7 @@ class DayTrend:
         """The last bucket, to be kept for another run; None if there is none."""
         if not self._times_ms:
             return None
-        names, values = {name: place for place, name in enumerate(sorted(self._queues))}, array("f")
+        names, values = {name: index for index, name in enumerate(sorted(self._queues))}, array("f")
         for name in names:
             values.extend(self._queues[name][-DAY_VALUES:])
         return DayBucket(self._times_ms[-1], names, values)
@@ -202,12 +202,12 @@ class DayTrend:
     def queue(self, name: str) -> Iterator[QueuePoint]:
         """Iterate over a queue's buckets, oldest first; nothing for a queue that is not followed."""
         for bucket in self._earlier:
-            if (place := bucket.names.get(name)) is not None:
-                yield _day_point(bucket.at_ms, bucket.values, place)
+            if (index := bucket.names.get(name)) is not None:
+                yield _day_point(bucket.at_ms, bucket.values, index)
         values = self._queues.get(name, array("f"))
         count = len(values) // DAY_VALUES
-        for place, at_ms in enumerate(self._times_ms[-count:] if count else ()):
-            yield _day_point(at_ms, values, place)
+        for index, at_ms in enumerate(self._times_ms[-count:] if count else ()):
+            yield _day_point(at_ms, values, index)
 
     def _merge(self, values: "array[float]", point: QueuePoint) -> None:
         numbers = (point.ready, point.hidden, point.arrivals_s, point.deletes_s, point.receives_s, point.net_s)
@@ -223,8 +223,8 @@ class DayTrend:
                 values[index - DAY_VALUES] = before + (number - before) / self._merged
 
 
-def _day_point(at_ms: int, values: "array[float]", place: int) -> QueuePoint:
-    found = values[place * DAY_VALUES : (place + 1) * DAY_VALUES]
+def _day_point(at_ms: int, values: "array[float]", index: int) -> QueuePoint:
+    found = values[index * DAY_VALUES : (index + 1) * DAY_VALUES]
     return QueuePoint(at_ms, *(None if isnan(value) else value for value in found))
 
 
