@@ -63,7 +63,7 @@ METRIC_WORDS = {
 class HistoryContext:
     """What the cells of the history's tables show besides their row."""
 
-    several: bool = False
+    has_several_places: bool = False
     marked: Set[QueueRef] = frozenset()
     # The verdict that followed an episode of a queue, by its end.
     became: Mapping[tuple[QueueRef | None, int], str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class HistoryContext:
 
     def name(self, ref: QueueRef) -> str:
         """Return a queue's name, with its place if there are several."""
-        return f"{ref.queue} · {self.place(ref.place)}" if self.several else ref.queue
+        return f"{ref.queue} · {self.place(ref.place)}" if self.has_several_places else ref.queue
 
     def place(self, place: Place) -> str:
         """Return a place's name."""
@@ -494,11 +494,11 @@ def _scaled(points: Sequence[Point], divisor: float) -> Sequence[Point]:
 _VALUE_WIDTH = 8
 
 
-class PastSparks(Painted):
+class HistorySparks(Painted):
     """Shows name, sparkline and peak of each series, each on its own scale."""
 
     DEFAULT_CSS = """
-    PastSparks { padding: 0 1; height: 3; }
+    HistorySparks { padding: 0 1; height: 3; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -534,11 +534,11 @@ class PastSparks(Painted):
         return drawn
 
 
-class PastCharts(Vertical):
+class HistoryCharts(Vertical):
     """The charts of the metric and the rates of some queues, or sparklines if there is little room."""
 
     DEFAULT_CSS = """
-    PastCharts { height: auto; }
+    HistoryCharts { height: auto; }
     """
 
     def __init__(self) -> None:
@@ -546,7 +546,7 @@ class PastCharts(Vertical):
         words: dict[str, Any] = {"waiting": "loading …", "nothing": "no data for this time", "least": 1}
         self.metric = ChartPanel("", ("series-first", "series-third", "quiet"), id="history-metric", **words)
         self.rates = ChartPanel("", ("series-first", "series-second", "series-third"), id="history-rates", **words)
-        self.sparks = PastSparks(id="sparks")
+        self.sparks = HistorySparks(id="sparks")
 
     def compose(self) -> ComposeResult:
         """Two charts, and the sparklines that replace them."""
@@ -646,10 +646,10 @@ _TEXT_MAX = 1_000
 _CHANGES_SHOWN = 20
 
 
-class PastPane(Pane[None]):
+class HistoryPane(Pane[None]):
     """Shows the charts; beside or below the table also the values of the row, and its changes and incidents."""
 
-    def __init__(self, charts: PastCharts) -> None:
+    def __init__(self, charts: HistoryCharts) -> None:
         super().__init__()
         self._charts = charts
         self._details = LineView(id="row")

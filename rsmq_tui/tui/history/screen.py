@@ -195,7 +195,7 @@ def _wrapped(words: str, width: int) -> list[str]:
     return textwrap.wrap(words, max(12, width - 4), break_on_hyphens=False)
 
 
-class PastChoice:
+class HistoryChoice:
     """The marked queues, the queues of the last row under the cursor, and the filters.
 
     Rows must match the words ``typed``; if ``only`` is set, incidents and episodes must be of that queue.
@@ -301,7 +301,7 @@ class HistoryScreen(DashboardScreen):
         self._asked = LoadRequest(refs=())
         self._is_loading = False
         self._page = pages.PAGES[0]
-        self._choice = PastChoice()
+        self._choice = HistoryChoice()
         self._listed: tuple[object, ...] = ()
         self._filter = WordFilter(
             "history",
@@ -313,8 +313,8 @@ class HistoryScreen(DashboardScreen):
         self._title = TextLine(id="title")
         self._tabs = TextLine(id="tabs")
         self._reason = TextLine(id="why")
-        self.charts = pages.PastCharts()
-        self._pane = pages.PastPane(self.charts)
+        self.charts = pages.HistoryCharts()
+        self._pane = pages.HistoryPane(self.charts)
         self.heat = pages.HeatView(id="heat")
         self.tables: dict[str, RowTable[Any, pages.HistoryContext]] = {
             page.id: RowTable(page.columns, pages.HistoryContext(), id=f"history-{page.id}", on_open=self._open)

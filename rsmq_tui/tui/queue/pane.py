@@ -45,7 +45,7 @@ class QueueCharts:
             return
         self._drawn = drawn
         points = trend.queue(queue) if window_ms <= TREND_MS else trend.day_of(queue)
-        counts, rates = past_series(points, counts_arrivals=kind.counts_arrivals)
+        counts, rates = queue_series(points, counts_arrivals=kind.counts_arrivals)
         self.depth.show_last(counts, at_ms, window_ms, changed_ms=changed_ms)
         self.rates.show_last(rates, at_ms, window_ms, changed_ms=changed_ms)
         self.flights.set_class(not kind.counts_receives, "-unknown")
@@ -65,7 +65,7 @@ def _spark_names(kind: Kind) -> tuple[tuple[str, ...], ...]:
     return ("ready",), ("hidden",), rates
 
 
-def past_series(
+def queue_series(
     points: Iterable[QueuePoint], *, counts_arrivals: bool = True
 ) -> tuple[tuple[Series, ...], tuple[Series, ...]]:
     """Return the series of depths and of rates per second; for a kind without counters, of the net rate."""
