@@ -23,8 +23,9 @@ Where = Literal[
 class Usable:
     """The conditions that decide which keys are available.
 
-    Whether queues may be changed, whether the screen is live, whether the user is at this machine rather than in a
-    browser, the kinds shown, whether it is a demo with controls, and whether its tour is shown.
+    ``changes``: queues may be changed. ``live``: the screen is not that of a replay. ``local``: the user is at this
+    machine rather than in a browser. ``kinds`` are those of the queues that are shown. ``demo``: it is a demo with
+    controls. ``tour``: its tour is shown.
     """
 
     changes: bool = True
@@ -82,8 +83,8 @@ class Key:
         name, _, argument = self.action.partition("(")
         return argument.strip("')") if name == "change" else _NEEDS.get(name, "")
 
-    def is_among(self, usable: Usable) -> bool:
-        """Return whether the key is available there."""
+    def is_available(self, usable: Usable) -> bool:
+        """Return whether the key is available under these conditions."""
         return (
             (usable.changes or not self.changes)
             and (usable.live or not self.live)
@@ -555,7 +556,7 @@ class Keymap:
 
     def of(self, *where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
         """Yield the available keys of these groups, group by group."""
-        return (key for group in where for key in self._groups[group] if key.is_among(usable))
+        return (key for group in where for key in self._groups[group] if key.is_available(usable))
 
     def command(self, name: str) -> Key:
         """Return the key of a command in the first of its groups; in the others, the keys are the same."""
@@ -652,7 +653,7 @@ def _problem_with(name: str, keys: Sequence[str]) -> str | None:
 
 def keys_of(*where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
     """Yield the available keys of these groups as they are by default, group by group."""
-    return (key for group in where for key in _GROUPS[group] if key.is_among(usable))
+    return (key for group in where for key in _GROUPS[group] if key.is_available(usable))
 
 
 def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, ...], usable: Usable) -> bool:
@@ -660,7 +661,7 @@ def can_be_used(where: Iterable[Where], action: str, parameters: tuple[object, .
     written = f"{action}({', '.join(map(repr, parameters))})" if parameters else action
     named = [key for key in keys_of(*where) if key.action.partition("(")[0] == action]
     keys = [key for key in named if key.action == written] or named
-    return not keys or any(key.is_among(usable) for key in keys)
+    return not keys or any(key.is_available(usable) for key in keys)
 
 
 def bindings_of(where: Where) -> list[BindingType]:
