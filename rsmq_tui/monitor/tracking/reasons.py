@@ -1,7 +1,7 @@
 """Reasons: why a queue has its verdict, when it drains and what it needs for that, as sentences."""
 
 from rsmq_tui.monitor.model import Drain, QueueState, Verdict
-from rsmq_tui.monitor.text import ago, compact, count, duration, plural, rate, round_duration, seconds
+from rsmq_tui.monitor.text import UNKNOWN, ago, compact, count, duration, plural, rate, round_duration, seconds
 from rsmq_tui.monitor.tracking.series import Rates
 from rsmq_tui.monitor.tracking.trend import Trend
 from rsmq_tui.monitor.tracking.verdicts import Thresholds
@@ -152,7 +152,7 @@ def outlook(queue: QueueState, at_ms: int) -> str:
             words = compact(growth) if growth is None or growth >= 10 else f"{growth:.1f}".removesuffix(".0")
             return f"never (+{words}/s)"
         case Drain.UNKNOWN:
-            return "recovering" if is_over else "–"
+            return "recovering" if is_over else UNKNOWN
 
 
 def needed_deletes(queue: QueueState, rates: Rates | None) -> str:

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from rsmq_tui.docs import page, topics
 from rsmq_tui.monitor import PeekError, Source, Verdict
-from rsmq_tui.monitor.text import printable, printable_ns
+from rsmq_tui.monitor.text import UNKNOWN, printable, printable_ns
 from rsmq_tui.tui.changes.forms import Answers, Field, Form, FormScreen
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.keys import NO_CHANGES, Usable, Where, bindings_of, keymap_of
@@ -55,7 +55,7 @@ def _column_meanings() -> Iterator[tuple[Piece, str]]:
     for meaning, columns in groupby(QUEUE_COLUMNS, attrgetter("meaning")):
         if meaning:
             yield (" ".join(column.title.lower() for column in columns), "strong"), meaning
-    yield ("–", "strong"), "unknown"
+    yield (UNKNOWN, "strong"), "unknown"
 
 
 _INDENT = 3

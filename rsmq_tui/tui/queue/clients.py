@@ -11,7 +11,7 @@ from textual.widgets import Button, Static
 
 from rsmq_tui.monitor import PeekError, Source
 from rsmq_tui.monitor.poller import KnowsClients, KnowsWaiters, Waiters
-from rsmq_tui.monitor.text import count, duration, plural, printable
+from rsmq_tui.monitor.text import UNKNOWN, count, duration, plural, printable
 from rsmq_tui.protocol.server.clients import COST, SECONDS_MAX, ClientActivity, ClientGroup, QueueClients
 from rsmq_tui.tui.keys import bindings_of
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText
@@ -20,8 +20,8 @@ from rsmq_tui.tui.widgets.row_table import Column, RowTable
 _ROWS_MAX = 1_000
 _ACTIVITIES: tuple[Column[ClientActivity, None], ...] = (
     Column("address", "ADDRESS", 21, lambda client, _: (client.address, "strong"), grow=True, middle=True),
-    Column("name", "NAME", 10, lambda client, _: (client.name or "–", ""), grow=True, drop=1),
-    Column("library", "LIBRARY", 10, lambda client, _: (client.library or "–", "muted"), grow=True, drop=3),
+    Column("name", "NAME", 10, lambda client, _: (client.name or UNKNOWN, ""), grow=True, drop=1),
+    Column("library", "LIBRARY", 10, lambda client, _: (client.library or UNKNOWN, "muted"), grow=True, drop=3),
     Column("receives", "RECEIVES", 8, lambda client, _: (count(client.receives), ""), right=True),
     Column("deletes", "DELETES", 8, lambda client, _: (count(client.deletes), ""), right=True),
     Column("sends", "SENDS", 8, lambda client, _: (count(client.sends), ""), right=True),
@@ -29,8 +29,8 @@ _ACTIVITIES: tuple[Column[ClientActivity, None], ...] = (
 )
 _GROUPS: tuple[Column[ClientGroup, None], ...] = (
     Column("clients", "CLIENTS", 8, lambda group, _: (count(group.clients), "strong"), right=True),
-    Column("name", "NAME", 12, lambda group, _: (group.name or "–", ""), grow=True),
-    Column("library", "LIBRARY", 12, lambda group, _: (group.library or "–", "muted"), grow=True, drop=1),
+    Column("name", "NAME", 12, lambda group, _: (group.name or UNKNOWN, ""), grow=True),
+    Column("library", "LIBRARY", 12, lambda group, _: (group.library or UNKNOWN, "muted"), grow=True, drop=1),
     Column("command", "LAST COMMAND", 14, lambda group, _: (group.command, ""), grow=True),
     Column("idle", "IDLE", 8, lambda group, _: (duration(group.idle_s * 1000), ""), right=True, drop=2),
 )
