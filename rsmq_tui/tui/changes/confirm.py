@@ -33,7 +33,7 @@ ScopePreviewer = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable
 
 # A preview can be confirmed only after it was visible this long: keys that were typed ahead must not confirm it.
 SEEN_S = 0.25
-_SEEING_EVERY_S = 0.1
+_SHOWN_EVERY_S = 0.1
 _TITLE_MAX = 100
 _VALUE_MAX = 400
 
@@ -70,7 +70,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self._preview: Preview | None = None
         self._shown_s = 0.0
         self._is_seen = False
-        # The preview of the button in the middle: the same change in a wider scope.
+        # The preview of the button in the middle: the same change in a wider scope, or with its target created.
         self._again: Previewer | None = None
 
     def compose(self) -> ComposeResult:
@@ -268,7 +268,7 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _show_progress(self, progress: "ScanProgress") -> None:
         now_s = time.monotonic()
-        if self.is_open and now_s - self._shown_s >= _SEEING_EVERY_S:
+        if self.is_open and now_s - self._shown_s >= _SHOWN_EVERY_S:
             self._shown_s = now_s
             scanned = f"{count(progress.scanned)} of {count(max(progress.scanned, progress.depth))}"
             self._say(f"scanning … {scanned}, {matches(progress.matched)}")

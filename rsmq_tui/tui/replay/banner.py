@@ -65,7 +65,7 @@ def outcome_words(replaying: "ReplaySession") -> str:
 
 
 def freshness(snapshot: Snapshot, replaying: "ReplaySession") -> Piece:
-    """Return how often was recorded, or why the numbers are old."""
+    """Return how often polls were recorded, or why the numbers are old."""
     connection = snapshot.connection
     if not snapshot.at_ms:
         # This place was recorded only later.
