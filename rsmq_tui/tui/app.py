@@ -429,7 +429,7 @@ class RsmqApp(App[None]):
     def action_refresh_now(self) -> None:
         """Poll now, and sort or search again."""
         if isinstance(self.screen, DashboardScreen):
-            self.screen.rest()
+            self.screen.refresh_unpolled()
         for server in self.dashboard.servers:
             server.source.wake()
 

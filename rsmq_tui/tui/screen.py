@@ -194,7 +194,7 @@ class DashboardScreen(BaseScreen[None]):
         """Show a new snapshot."""
         raise NotImplementedError
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Refresh what a poll does not update, such as a search: the user asked for it."""
 
     @property

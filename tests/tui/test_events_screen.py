@@ -433,11 +433,11 @@ async def test_a_replay_shows_what_happened_before_its_position(
 
         with monkeypatch.context() as patched:
             patched.setattr(asyncio, "to_thread", reads_long)
-            screen.rest()
+            screen.refresh_unpolled()
             await until(pilot, lambda: "reading the 15m before …" in text_of(app), "it says that it reads")
             read.set()
             await until(pilot, lambda: "0 events in the 15m before" in text_of(app), "they are read")
-        screen.rest()
+        screen.refresh_unpolled()
         await until(pilot, lambda: screen.table.rows, "events are shown")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, QueueScreen), "the queue is shown")

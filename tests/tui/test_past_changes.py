@@ -121,7 +121,7 @@ async def test_on_a_low_terminal_the_pane_scrolls_by_keys_and_says_nothing_twice
         await until(pilot, lambda: pane(pilot) != first, "it scrolls")
         place = str(details.border_subtitle)
         # A newer run of the pipeline leaves the position.
-        screen_of(pilot).rest()
+        screen_of(pilot).refresh_unpolled()
         await press(pilot)
         assert str(details.border_subtitle) == place
         await press(pilot, *"JJJJJ")
@@ -156,7 +156,7 @@ async def test_without_changes_the_page_says_so(past: Callable[..., Any], tmp_pa
         assert "Nothing was changed with rsmq-tui in this time" in text(pilot)
         # Somebody changes a queue meanwhile.
         log(tmp_path / "audit.jsonl", PURGE, "junk", "more")
-        screen_of(pilot).rest()
+        screen_of(pilot).refresh_unpolled()
         await press(pilot)
         await until(pilot, lambda: "[ Changes 1 ]" in text(pilot), "the log is read again")
         assert "! 2 lines of the audit log" in text(pilot)

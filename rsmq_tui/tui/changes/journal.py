@@ -135,7 +135,7 @@ class JournalScreen(DashboardScreen):
         """Update the ages."""
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Ask the server again what an undo would do."""
         self._outlook = None
         self._show_details()

@@ -148,7 +148,7 @@ class ChangeMessagesScreen(DashboardScreen):
         """Update the ages."""
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Read the messages again."""
         self._read()
 

@@ -343,7 +343,7 @@ class HistoryScreen(DashboardScreen):
         """Load lines with as many points as fit."""
         self._ask()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Look for a newer run."""
         self._ask(look=self._asked.look + 1)
 

@@ -88,7 +88,7 @@ class AuditScreen(DashboardScreen):
             self._audit()
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Audit again."""
         self._audit()
 

@@ -118,13 +118,13 @@ class EventsScreen(DashboardScreen):
             self._look()
             self.set_interval(_NEWS_S, self._look)
         else:
-            self.rest()
+            self.refresh_unpolled()
 
     def show_snapshot(self, snapshot: Snapshot) -> None:
         """Update the ages."""
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Read the events before the position of a replay again."""
         replay = self.dashboard.replay
         if replay is not None:

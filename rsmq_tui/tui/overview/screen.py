@@ -204,7 +204,7 @@ class OverviewScreen(DashboardScreen):
         if stale or self.snapshot.connection.failure is not None or self.snapshot.paused:
             self._last_events.follow(self.snapshot)
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Sort the rows at once."""
         self._moved_s = -REST_S
 
@@ -468,6 +468,6 @@ class OverviewScreen(DashboardScreen):
             self.table.place_cursor(place, for_now=True)
 
     def _rearrange(self) -> None:
-        self.rest()
+        self.refresh_unpolled()
         if self.snapshot is not None:
             self.show_snapshot(self.snapshot)

@@ -282,8 +282,8 @@ class SearchScreen(DashboardScreen):
     """Shows the messages that match a filter in many queues, by queue or sorted; its keys change the marked messages.
 
     A few queues are searched at a time; those that were empty in the last poll are skipped. The results are not
-    updated; after a change, its queues are searched again, and ``rest`` searches all. So does another order, unless all
-    matches are listed.
+    updated; after a change, its queues are searched again, and ``refresh_unpolled`` searches all. So does another
+    order, unless all matches are listed.
     """
 
     WHERE: ClassVar[tuple[Where, ...]] = ("search", "table")
@@ -315,7 +315,7 @@ class SearchScreen(DashboardScreen):
             self._begin(self._search.again(), {})
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Search all queues again."""
         if self._search.state is not None:
             self._begin(self._search.again(), {key: found.marks for key, found in self._search.found.items()})
@@ -396,7 +396,7 @@ class SearchScreen(DashboardScreen):
         self.table.sorted_by = None if order == BY_QUEUE else (order.column, order.downwards)
         found = search.found.values()
         if search.state is SearchState.RUNNING or any(each.hits.matched > each.hits.number_kept for each in found):
-            self.rest()
+            self.refresh_unpolled()
         else:
             self._show()
 

@@ -64,7 +64,7 @@ class ServerScreen(DashboardScreen):
         if is_answering and not self._is_reading and self.dashboard.clock() >= self._due_s:
             self._read()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Read the status after the next poll."""
         self._due_s = float("-inf")
 

@@ -423,7 +423,7 @@ class LifeScreen(DashboardScreen):
             self._read()
         self._show()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Read the message again, even if it is too long to be followed."""
         self._read(asked=True)
 

@@ -77,7 +77,7 @@ class MessageScreen(ActingScreen):
         """Read the message again: it may have changed while a dialog was open."""
         self._read_again()
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Read the message again, with its body unless that is very long."""
         if self._message is not None and self._message.size > BODY_BYTES_MAX:
             self._read_again()

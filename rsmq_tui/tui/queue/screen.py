@@ -196,7 +196,7 @@ class QueueScreen(ActingScreen):
     def _show_facts(self) -> None:
         self._facts.show([*self._known_facts, *self._waiting], 2, keep=True)
 
-    def rest(self) -> None:
+    def refresh_unpolled(self) -> None:
         """Sort as was asked for, or repeat the search, if there is one."""
         if not self.messages.confirm_order():
             self.messages.search_again()
