@@ -140,8 +140,8 @@ class Change:
     @property
     def doubt(self) -> str:
         """What is uncertain about it, as a clause; empty if nothing is."""
-        sentence = f"it is not certain that {self.unsure:,} of {self.done:,} were {self.past}"
-        return sentence if self.unsure else ""
+        were = "was" if self.unsure == 1 else "were"
+        return f"it is not certain that {self.unsure:,} of {self.done:,} {were} {self.past}" if self.unsure else ""
 
 
 class UndoChain(NamedTuple):

@@ -9,10 +9,11 @@ from redis import Redis
 
 from rsmq_tui.monitor.filters.language import parse_filter
 from rsmq_tui.protocol.lists.client import ListQueue
+from rsmq_tui.protocol.lists.naming import item_id
 from rsmq_tui.triage import scope as triage_scope
 from rsmq_tui.triage.actions import Ack, Action, Move, Release, Requeue
 from rsmq_tui.triage.change import ChangeReport
-from rsmq_tui.triage.scope import Everything, Matching, Scope
+from rsmq_tui.triage.scope import Everything, Matching, Named, Scope
 from rsmq_tui.triage.service import ChangeService
 from tests.triage.list_doing import LEASES, NAMES, WORKING, A, B, lease, list_changes, read
 
@@ -103,6 +104,18 @@ async def test_what_a_consumer_may_be_working_on_is_said(
     assert dict(preview.rows)["now"] == now
     said = [note for note in preview.notes if note.endswith("processed twice.")]
     assert [note.partition(", ")[0] for note in said] == notes
+    preview.close()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_items_that_are_not_in_processing_are_left_out(lists: ChangeService, client: Redis, count: int) -> None:
+    work_on(client, 1)
+    waiting = [b"w%d" % number for number in range(count)]
+    client.rpush(A, *waiting)
+    ids = [item_id("queue", number, item) for number, item in enumerate(waiting)]
+    preview = await lists.preview(Ack(queue=A), Named((*ids,)))
+    items = "1 item of these in the queue is" if count == 1 else "2 items of these in the queue are"
+    assert f"{items} left out: this applies only to items in processing." in preview.notes
     preview.close()
 
 

@@ -75,6 +75,16 @@ def fields_of(client: Redis, ids: list[str]) -> Mapping[str, Any]:
     return {id: (client.zscore("rsmq:q", id), client.hmget("rsmq:q:Q", id, f"{id}:rc", f"{id}:fr")) for id in ids}
 
 
+async def test_one_message_that_was_undone_is_told_as_one(triage: ChangeService, queues: Rsmq, folder: Path) -> None:
+    queues.create_queue("q")
+    first, *_ = queues.send_messages("q", ["a", "b", "c"])
+    await done(triage, actions.Delete(queue="q"))
+    await part_undone(triage, Named((first,)), 1)
+    assert "1 of 3 was undone before." in (await triage.preview_undo(1)).notes
+    await undone(triage, 2)
+    assert "1 of 3 was undone before; of these, 1 was made again." in (await triage.preview_undo(1)).notes
+
+
 async def test_twelve_of_many_come_back_and_then_others_and_then_the_rest(
     triage: ChangeService, client: Redis, folder: Path, ids: list[str]
 ) -> None:

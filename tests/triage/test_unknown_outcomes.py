@@ -176,7 +176,7 @@ async def test_what_somebody_took_meanwhile_is_unsettled_and_comes_back_only_whe
     (change,) = await triage.recover()
 
     assert (change.done, change.unsure, change.skipped) == (1, 1, MESSAGES - 1)
-    assert change.doubt == "it is not certain that 1 of 1 were deleted"
+    assert change.doubt == "it is not certain that 1 of 1 was deleted"
     with pytest.raises(TriageError, match=r"1 message of change 1 may have been consumed .* undo 1 --unsettled puts"):
         await triage.preview_undo()
     assert client.zcard("rsmq:a") == MESSAGES - 1
@@ -451,7 +451,7 @@ async def test_a_server_that_loses_its_data_at_the_last_step_of_a_deletion_gets_
     preview = await triage.preview_undo(report.change)
     back = await triage.run(preview).to_end()
 
-    assert "It is not certain that 1 of 21 were deleted: another client may have done it." in preview.notes
+    assert "It is not certain that 1 of 21 was deleted: another client may have done it." in preview.notes
     assert (back.stopped, back.tally.done) == (None, MESSAGES + 1)
     assert kept(client) == before
 

@@ -42,7 +42,7 @@ async def test_any_change_is_undone_and_made_again(orders: Orders) -> None:
         await fill(pilot, body="later")
         await confirm(pilot, "sent 1,")
         screen = await _journal(pilot, 2)
-        await says(pilot, "undo applies to 1, all as the change left them")
+        await says(pilot, "undo applies to 1, as the change left it")
         await pilot.press("j")
         await says(pilot, "deleted 5 of 5: the 5 marked messages")
         await says(pilot, "undo applies to 5, all as the change left them")

@@ -277,9 +277,11 @@ async def _rsmq_notes(editor: ListEditor, action: actions.Action, to: actions.Ta
 
 
 def _not_meant(action: actions.Action, number: int) -> str:
+    are = "is" if number == 1 else "are"
     if action.of_processing:
-        return f"{plural(number, 'item')} of these in the queue are left out: this applies only to items in processing."
-    return f"{plural(number, 'item')} of these are left out."
+        items = f"{plural(number, 'item')} of these in the queue"
+        return f"{items} {are} left out: this applies only to items in processing."
+    return f"{plural(number, 'item')} of these {are} left out."
 
 
 def _cost_notes(selection: ListSelection, facts: ListFacts) -> list[str]:

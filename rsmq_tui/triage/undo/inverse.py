@@ -216,7 +216,8 @@ class UndoOutlook(NamedTuple):
             at_most = f"applies to {count(planned - left_out)} at most"
             return f"{at_most}: of the first {count(self.examined)}, {skipped}"
         if not left_out:
-            return f"applies to {count(planned)}, all as the change left them"
+            as_left = "as the change left it" if planned == 1 else "all as the change left them"
+            return f"applies to {count(planned)}, {as_left}"
         return f"applies to {count(self.unchanged)} of {count(planned)}; {skipped}"
 
 

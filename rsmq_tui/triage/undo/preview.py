@@ -167,8 +167,9 @@ def _part_notes(change: Change, selected: Selected | None) -> list[str]:
         return _selection_notes(change, selected)
     if not 0 < change.was_undone < change.done:
         return []
-    again = f"; of these, {count(change.redone)} were made again" if change.redone else ""
-    return [f"{count(change.was_undone)} of {count(change.done)} were undone before{again}."]
+    were, were_made = ("was" if number == 1 else "were" for number in (change.was_undone, change.redone))
+    again = f"; of these, {count(change.redone)} {were_made} made again" if change.redone else ""
+    return [f"{count(change.was_undone)} of {count(change.done)} {were} undone before{again}."]
 
 
 def _redo_notes(journal: Journal, asked: int, undone: int) -> list[str]:

@@ -254,9 +254,9 @@ class JournalScreen(DashboardScreen):
         if server is None:
             return f"{change.server} cannot be changed here"
         before = f"undone in part: {count(change.undone)} of {count(change.done)}" if change.is_part_undone else ""
-        again = (
-            f"{count(change.redone)} {'more were' if before else 'were undone and'} made again" if change.redone else ""
-        )
+        were = "was" if change.redone == 1 else "were"
+        again = f"{count(change.redone)} {f'more {were}' if before else f'{were} undone and'} made again"
+        again = again if change.redone else ""
         return "; ".join(filter(None, (", ".join(filter(None, (before, again))), self._outlook_words(server, change))))
 
     def _outlook_words(self, server: WatchedServer, change: Change) -> str:
