@@ -43,7 +43,8 @@ class CountedChange(NamedTuple):
             return f"{missing}, because of {change}: it put messages there."
         figure = f"Of the {count(self.total)} {self.metric} of {queue} from {minutes}"
         did = printable(self.change.past or "changed", 40)
-        return f"{figure}, {count(self.number)} are of {change}, which {did} them."
+        are, them = ("is", "it") if self.number == 1 else ("are", "them")
+        return f"{figure}, {count(self.number)} {are} of {change}, which {did} {them}."
 
 
 def changes_of(

@@ -422,7 +422,9 @@ class _Check:
             for name, (looked, poison, highest) in zip(part, looks, strict=True):
                 depth, seen = depth + (depths[name] or 0), seen + looked
                 if poison:
-                    words = f"{plural(poison, 'message')} received {rc} times or more (up to {count(highest)})"
+                    words = (
+                        f"{plural(poison, 'message')} received {plural(rc, 'time')} or more (up to {count(highest)})"
+                    )
                     self.checked.add(Status.WARNING, "poisoned", name, words, highest, rc)
         if seen < depth:
             words = f"receive counts: checked {count(seen)} of {plural(depth, 'message')}; --max-rc checks all"

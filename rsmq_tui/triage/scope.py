@@ -411,7 +411,7 @@ def what_of(action: actions.Action, scope: Scope | None) -> str:
             first = f"the first {limit:,} that " if limit is not None else ""
             return f"{first}match {wanted.text}, in the whole queue"
         case Matching(limit=limit) if limit is not None:
-            return f"the {plural(limit, 'message')} that are taken next"
+            return f"the {plural(limit, 'message')} that would be taken next"
     if action.counts_queue:
         return "the queue and every message of it"
     return "every message of the queue" if isinstance(action, actions.MessageAction) else action.queue

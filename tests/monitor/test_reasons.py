@@ -202,6 +202,17 @@ def test_reasons(changes: dict[str, object], sentence: str) -> None:
             {"growing_share": 0.1, "growing_messages": 100},
             "nothing is wrong (thresholds: growing by 100 messages, growing by 10 % of arrivals)",
         ),
+        (
+            {"verdict": Verdict.GROWING, "since_ms": AT_MS - 90_000, "oldest_ready_ms": None, "poison": 1},
+            {"growing_messages": 1, "poison_rc": 1},
+            "arrivals have exceeded deletes for 1m 30s; 1 poison message"
+            " (thresholds: growing by 1 message, poisoned 1 receive)",
+        ),
+        (
+            {"verdict": Verdict.POISONED, "poison": 1, "highest_rc": 1},
+            {"poison_rc": 1},
+            "1 message received 1 time or more (up to 1)",
+        ),
         ({"verdict": Verdict.OK}, {"stalled_ms": 30_000, "clear_ms": 60_000}, "nothing is wrong"),
         ({"verdict": Verdict.OK, "depth": 0}, {"aged_ms": 3_600_000}, "empty"),
     ],

@@ -183,6 +183,6 @@ async def test_a_limit_holds_beyond_the_first_part_of_what_is_in_processing(
     # Some 200 of them are read at once.
     items = work_on(client, 600, heavy=20_000)
     preview = await lists.preview(action, Matching(parse_filter(""), 300))
-    assert (preview.count, preview.what) == (300, "the 300 messages that are taken next")
+    assert (preview.count, preview.what) == (300, "the 300 messages that would be taken next")
     await lists.run(preview).to_end()
     assert client.lrange(WORKING, 0, -1) == items[300:][::-1]

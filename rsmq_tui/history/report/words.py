@@ -433,7 +433,9 @@ def poisoned(report: Report) -> str:
     # A message that was moved is in the inventories of several queues.
     messages = {(one.ref.server, one.id) for one in report.poison}
     there = len({(one.ref.server, one.id) for one in report.poison if one.is_there})
-    still = f"; {count(there)} of them were still there at the last inventory" if there else ""
+    still = (
+        f"; {count(there)} of them {'was' if there == 1 else 'were'} still there at the last inventory" if there else ""
+    )
     who = f"{plural(len(messages), 'message')} of {plural(len({one.ref for one in report.poison}), 'queue')}"
     return f"{who} {'was' if len(messages) == 1 else 'were'} received too often{still}."
 

@@ -103,7 +103,7 @@ def _trouble(queue: QueueState, at_ms: int, thresholds: Thresholds) -> str:
             first = f"the first has waited {waiting}" if kind.counts_receives else waited(queue, at_ms)
             return f"{more} for {span}{now}{'' if queue.oldest_ready_ms is None else f'; {first}'}"
         case Verdict.POISONED:
-            often = f"received {thresholds.poison_rc} times or more (up to {count(queue.highest_rc)})"
+            often = f"received {plural(thresholds.poison_rc, 'time')} or more (up to {count(queue.highest_rc)})"
             # When it began is not known: receive counts are only looked at now and then.
             seen_ms = 0 if queue.since_ms is None else at_ms - queue.since_ms
             seen = f", seen for {duration(seen_ms)}" if seen_ms >= _SEEN_MIN_MS else ""

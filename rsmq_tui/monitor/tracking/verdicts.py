@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rsmq_tui.monitor.model import Verdict
-from rsmq_tui.monitor.text import count, round_duration
+from rsmq_tui.monitor.text import plural, round_duration
 
 # A condition is clearly over below this share of its threshold. Ages change steadily, and need less margin.
 _CLEAR_SHARE = 0.5
@@ -33,9 +33,9 @@ BATCH_SAMPLES_MIN = 8
 
 # Thresholds that are no durations, in words.
 _THRESHOLD_WORDS: dict[str, Callable[[float], str]] = {
-    "growing_messages": lambda value: f"growing by {count(int(value))} messages",
+    "growing_messages": lambda value: f"growing by {plural(int(value), 'message')}",
     "growing_share": lambda value: f"growing by {100 * value:g} % of arrivals",
-    "poison_rc": lambda value: f"poisoned {count(int(value))} receives",
+    "poison_rc": lambda value: f"poisoned {plural(int(value), 'receive')}",
 }
 
 

@@ -219,9 +219,7 @@ def _selectable(action: actions.Action, scope: Scope | None) -> tuple[EligibleIt
                 processing=False, first=keep
             ), f"all but the {plural(keep, 'item')} that would be taken next"
         case actions.Trim(keep=keep):
-            return EligibleItems(
-                processing=False, spared=keep
-            ), f"all but the {plural(keep, 'item')} that were sent last"
+            return EligibleItems(processing=False, spared=keep), f"all but the {plural(keep, 'item')} sent last"
         case actions.PurgeList(processing=True):
             return EligibleItems(), "every item of the queue, and those in processing"
         case actions.Purge():
