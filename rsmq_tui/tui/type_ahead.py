@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence, Set
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 from textual.app import App
 from textual.dom import DOMNode
@@ -99,6 +99,11 @@ class TypeAhead:
                 rounds += way == before
         finally:
             self._app.call_next(self._next)
+
+
+def type_ahead_of(app: object) -> TypeAhead:
+    """Return the keys that wait in the app that a screen or a widget lives in."""
+    return cast("TypeAhead", vars(app)["type_ahead"])
 
 
 async def _has_handled(node: DOMNode) -> None:

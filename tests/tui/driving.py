@@ -27,7 +27,7 @@ ScreenT = TypeVar("ScreenT", bound=Screen[Any])
 
 # On a busy machine a thread or the server may take long.
 _QUICK_ROUNDS = 20
-_CONTROLS = {"\r": "enter", "\x1b": "escape"}
+_CONTROLS = {"\r": "enter", "\x1b": "escape", "\t": "tab", "\x13": "ctrl+s"}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:

@@ -1,6 +1,7 @@
 """The dialog before a change: exact, harmless by default, and deaf to keys that were typed ahead."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from rsmq_tui.triage.scope import Everything, Matching, Named, Preview, ScanProg
 from rsmq_tui.tui.changes.confirm import ConfirmScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from tests.tui.changing import ask_change, asked, confirm, made
-from tests.tui.driving import opened, play, press, says, settled, until
+from tests.tui.driving import opened, play, press, says, settled, type_at_once, until
 from tests.tui.reading import app_of, text_of
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import Gate, ScriptedTriage
@@ -217,6 +218,8 @@ async def test_what_ends_a_queue_wants_its_name(
     async with _asking(source, triage, name, notifications=True) as pilot:
         await until(pilot, lambda: pilot.app.screen.query_one("#typed").display, "the name is asked for")
         assert _focused(pilot) == "typed"
+        pilot.app.screen.query_one("#typed", Input).value = "orders"
+        await until(pilot, lambda: not _yes(pilot).disabled, "the preview was seen")
         for typed in ("", "order", "Orders", "orders "):
             pilot.app.screen.query_one("#typed", Input).value = typed
             await press(pilot, "enter")
@@ -323,6 +326,44 @@ async def test_ctrl_s_does_not_confirm_before_the_preview_was_seen_or_the_name_t
         assert triage.runs == []
         await press(pilot, *"rders", "ctrl+s")
         assert [run.preview.action for run in triage.runs] == [DeleteQueue(queue="orders")]
+
+
+@pytest.mark.parametrize("confirms", ["\x13", "\t\r"])
+async def test_a_key_that_waited_behind_others_does_not_confirm_what_was_not_there_when_it_was_typed(
+    source: ScriptedSource, triage: ScriptedTriage, confirms: str
+) -> None:
+    async with opened(source, triage=triage) as pilot:
+        await play(pilot, source, poll_of(source, [queue_of("orders", ready=1204)]))
+        ask_change(app_of(pilot), "delete", "orders")
+        type_at_once(pilot, "jk" * 100 + confirms)
+        all_wait = asyncio.Event()
+        pilot.app.call_later(all_wait.set)
+        await all_wait.wait()
+        await settled(pilot)
+        assert [action for action, _ in triage.asked] == [Delete(queue="orders")]
+        assert triage.runs == []
+
+
+async def test_a_key_that_is_held_down_does_not_confirm(
+    source: ScriptedSource, triage: ScriptedTriage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen_s = 0.5
+    monkeypatch.setattr("rsmq_tui.tui.changes.confirm.SEEN_S", seen_s)
+    async with _asking(source, triage) as pilot:
+        await until(pilot, lambda: _yes(pilot).display, "the preview is there")
+        began_s = last_s = time.monotonic()
+        longest_s = 0.0
+        while last_s - began_s < 2 * seen_s and not triage.runs:
+            await pilot.press("ctrl+s")
+            await pilot.pause(0.02)
+            before_s, last_s = last_s, time.monotonic()
+            longest_s = max(longest_s, last_s - before_s)
+        # On a busy machine the key may have been up so long.
+        if longest_s < seen_s:
+            assert triage.runs == []
+            await until(pilot, lambda: not _yes(pilot).disabled, "the preview was seen")
+            await press(pilot, "ctrl+s")
+        assert len(triage.runs) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Button, Input, Static
 
 from rsmq_tui.monitor.text import count, matches, plural, printable
@@ -22,6 +23,7 @@ from rsmq_tui.triage.scope import Everything, Matching
 from rsmq_tui.triage.several import previews_in
 from rsmq_tui.tui.changes.command_line import command_of, copy_command
 from rsmq_tui.tui.keys import Keymap, bindings_of, keymap_of
+from rsmq_tui.tui.type_ahead import type_ahead_of
 from rsmq_tui.tui.widgets.controls import Dialog, DialogButton, ScrolledText, label_table
 from rsmq_tui.tui.widgets.painted import token_style
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 Previewer = Callable[[Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 ScopePreviewer = Callable[["Scope", Callable[["ScanProgress"], None]], Awaitable["Preview"]]
 
-# A preview can be confirmed only after it was visible this long: keys that were typed ahead must not confirm it.
+# A preview can be confirmed only after it was visible this long without an attempt to confirm it, and when no key
+# waits: a key that was typed ahead, or is held down, must not confirm it.
 SEEN_S = 0.25
 _SHOWN_EVERY_S = 0.1
 _TITLE_MAX = 100
@@ -70,6 +73,7 @@ class ConfirmScreen(Dialog["Preview"]):
         self._preview: Preview | None = None
         self._shown_s = 0.0
         self._is_seen = False
+        self._seeing: Timer | None = None
         # The preview of the button in the middle: the same change in a wider scope, or with its target created.
         self._again: Previewer | None = None
 
@@ -123,11 +127,8 @@ class ConfirmScreen(Dialog["Preview"]):
         """Confirm; while the button cannot be pressed, only show what is missing."""
         if self._is_armed:
             self._say_yes()
-        elif self._preview is not None and not self._is_seen:
-            words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
-            self.notify(words, severity="warning", markup=False)
         else:
-            self._ask_for_name()
+            self._say_what_is_missing()
 
     @on(Button.Pressed, "#wider")
     def _preview_again(self) -> None:
@@ -146,12 +147,19 @@ class ConfirmScreen(Dialog["Preview"]):
         if self._is_armed:
             self.query_one("#yes").focus()
         else:
-            self._ask_for_name()
+            self._say_what_is_missing()
 
-    def _ask_for_name(self) -> None:
-        if self._preview is not None and self._is_seen:
-            name = printable(self._preview.action.queue)
-            self.notify(f"type the queue's name to confirm: {name}", severity="warning", markup=False)
+    def _say_what_is_missing(self) -> None:
+        preview = self._preview
+        if preview is None:
+            return
+        if self._is_seen:
+            words = f"type the queue's name to confirm: {printable(preview.action.queue)}"
+        else:
+            if self._seeing is not None:
+                self._seeing.reset()
+            words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
+        self.notify(words, severity="warning", markup=False)
 
     def action_close(self) -> None:
         """Close without a change."""
@@ -212,7 +220,7 @@ class ConfirmScreen(Dialog["Preview"]):
         yes = self.query_one("#yes", Button)
         yes.label = Content(_button(preview))
         yes.display = True
-        self.call_after_refresh(self.set_timer, SEEN_S, self._see)
+        self.call_after_refresh(self._begin_seeing, preview)
         self.call_after_refresh(self._show_hints)
 
     def on_resize(self) -> None:
@@ -250,9 +258,18 @@ class ConfirmScreen(Dialog["Preview"]):
             what = f"{number} commands, one for each queue, which only preview: --yes in each applies the change"
         copy_command(self, partial(command_of, preview), what)
 
-    def _see(self) -> None:
-        self._is_seen = True
-        self._arm()
+    def _begin_seeing(self, preview: "Preview") -> None:
+        # The app takes what was typed by then before it calls.
+        self._seeing = self.set_timer(SEEN_S, partial(self.app.call_later, self._see, preview))
+
+    def _see(self, preview: "Preview") -> None:
+        if preview is not self._preview or not self.is_open:
+            return
+        if type_ahead_of(self.app).is_idle:
+            self._is_seen = True
+            self._arm()
+        else:
+            self._begin_seeing(preview)
 
     def _arm(self) -> None:
         self.query_one("#yes", Button).disabled = not self._is_armed
