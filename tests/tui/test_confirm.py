@@ -384,7 +384,9 @@ async def test_it_says_why_there_is_nothing_to_do(
     async def look(_: Callable[[ScanProgress], None]) -> Preview:
         return preview
 
-    async with opened(source) as pilot:
+    async with opened(source, notifications=True) as pilot:
         await pilot.app.push_screen(ConfirmScreen("Delete", look))
         await asked(pilot, f"There is nothing to do: {why}.")
         assert not _yes(pilot).display
+        await press(pilot, "ctrl+s")
+        assert "ctrl+s" not in text_of(app_of(pilot))

@@ -151,7 +151,7 @@ class ConfirmScreen(Dialog["Preview"]):
 
     def _say_what_is_missing(self) -> None:
         preview = self._preview
-        if preview is None:
+        if preview is None or not preview.count:
             return
         if self._is_seen:
             words = f"type the queue's name to confirm: {printable(preview.action.queue)}"
