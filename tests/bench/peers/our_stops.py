@@ -61,8 +61,8 @@ class Stepped:
             self._longest_s, before_s = max(self._longest_s, now_s - before_s), now_s
 
 
-def _alerts(write: Callable[[str], None], muted: Callable[[Snapshot], set[str]]) -> AlertRunner:
-    runner = AlertRunner(Alerts(rules=(Rule("trouble", read_condition("trouble")),)), write, muted=muted)
+def _alerts(write: Callable[[str], None], acknowledged: Callable[[Snapshot], set[str]]) -> AlertRunner:
+    runner = AlertRunner(Alerts(rules=(Rule("trouble", read_condition("trouble")),)), write, acknowledged=acknowledged)
     runner.start()
     return runner
 
