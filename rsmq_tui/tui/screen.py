@@ -100,7 +100,7 @@ class DashboardScreen(BaseScreen[None]):
         """Show the pane beside the table, below it, or not at all."""
         pane = self.query_one_optional(Pane)
         if pane is None:
-            self.notify("this screen has no pane", severity="warning", markup=False)
+            self.warn("this screen has no pane")
         else:
             pane.turn()
             self.refresh_words()
@@ -117,7 +117,7 @@ class DashboardScreen(BaseScreen[None]):
         if not keymap.would_change(self.WHERE, event.key, self.usable) or event.key in self.active_bindings:
             return
         if self.dashboard.replay is not None:
-            self.notify("this is a replay: nothing can be changed", severity="warning", markup=False)
+            self.warn("this is a replay: nothing can be changed")
         else:
             self.dashboard.changes.say_read_only()
 
@@ -155,7 +155,7 @@ class DashboardScreen(BaseScreen[None]):
         """Preview the undo of the last change."""
         scope = self.undo_scope
         if scope is None:
-            self.notify(NO_SERVER, severity="warning", markup=False)
+            self.warn(NO_SERVER)
         else:
             self.dashboard.changes.undo(*scope)
 
@@ -175,7 +175,7 @@ class DashboardScreen(BaseScreen[None]):
         if not self.saved_filters:
             save = self.dashboard.keymap.face("save_filter")
             words = f"no filter is saved for such a screen: {save} in the filter line saves one"
-            self.notify(words, severity="warning", markup=False)
+            self.warn(words)
         elif (entry := self.query_one_optional(FilterInput)) is not None:
             self.dashboard.navigation.open("filters", entry.kind, lambda: self.saved_filters, self.apply_filter)
 
@@ -269,7 +269,7 @@ class DashboardScreen(BaseScreen[None]):
     def action_events(self) -> None:
         """Show the log of events; on a queue, of those that are about it, or about its server."""
         if self.dashboard.events is None and self.dashboard.replay is None:
-            self.notify("no events are recorded here", severity="warning", markup=False)
+            self.warn("no events are recorded here")
         else:
             self.dashboard.navigation.open("events", self.chosen_queue)
 
@@ -282,7 +282,7 @@ class DashboardScreen(BaseScreen[None]):
 
         form = ask_known(self.dashboard, part, queue)
         if isinstance(form, str):
-            self.notify(form, severity="warning", markup=False)
+            self.warn(form)
         else:
             self.app.push_screen(form)
 

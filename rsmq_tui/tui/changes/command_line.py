@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from textual.screen import Screen
-
 from rsmq_tui.monitor.filters.language import is_pattern
 from rsmq_tui.monitor.text import printable
 from rsmq_tui.protocol.keys import DEFAULT_NS
@@ -16,6 +14,7 @@ from rsmq_tui.triage import actions
 from rsmq_tui.triage.actions import reference, target_reference
 from rsmq_tui.triage.scope import Marked, Matching, Named, Preview, Scope
 from rsmq_tui.triage.several import previews_in
+from rsmq_tui.tui.widgets.base_screen import BaseScreen
 from rsmq_tui.tui.widgets.controls import copy_text
 
 # With more ids than this, or a longer body, a command is too long to be pasted.
@@ -29,12 +28,12 @@ class NoCommandError(ValueError):
     """There is no command for this change; its text says why, or what to do instead."""
 
 
-def copy_command(screen: Screen[Any], make: Callable[[], str], what: str = "the command") -> None:
+def copy_command(screen: BaseScreen[Any], make: Callable[[], str], what: str = "the command") -> None:
     """Copy a command and show it, or why there is none."""
     try:
         command = make()
     except NoCommandError as error:
-        screen.notify(str(error), severity="warning", markup=False)
+        screen.warn(str(error))
     else:
         copy_text(screen.app, command, what, shown=True)
 

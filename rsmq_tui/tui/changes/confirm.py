@@ -159,7 +159,7 @@ class ConfirmScreen(Dialog["Preview"]):
             if self._seeing is not None:
                 self._seeing.reset()
             words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
-        self.notify(words, severity="warning", markup=False)
+        self.warn(words)
 
     def action_close(self) -> None:
         """Close without a change."""
@@ -251,7 +251,7 @@ class ConfirmScreen(Dialog["Preview"]):
         """Copy the command that previews the same change."""
         preview = self._preview
         if preview is None:
-            self.notify("wait for the preview", severity="warning", markup=False)
+            self.warn("wait for the preview")
             return
         what = "the command, which only previews: --yes applies the change"
         if (number := len(previews_in(preview))) > 1:

@@ -342,9 +342,9 @@ class JournalScreen(DashboardScreen):
         """Preview the undo of the change under the cursor."""
         change = self.table.cursor_row
         if change is None:
-            self.notify("no change is selected", severity="warning", markup=False)
+            self.warn("no change is selected")
         elif change.state is State.UNDONE:
-            self.notify(f"change {change.change}: {self._undo_words(change)}", severity="warning", markup=False)
+            self.warn(f"change {change.change}: {self._undo_words(change)}")
         else:
             self._undo(change, "Undo")
 
@@ -352,7 +352,7 @@ class JournalScreen(DashboardScreen):
         """Preview making again the change under the cursor, which was undone, or the change that it has undone."""
         change = self.table.cursor_row
         if change is None:
-            self.notify("no change is selected", severity="warning", markup=False)
+            self.warn("no change is selected")
             return
         *before, last = change, *self._undone_by(change)
         # A redo may have made a part of it again: then its undo can be undone further.
@@ -365,7 +365,7 @@ class JournalScreen(DashboardScreen):
             words = "this undo has changed nothing"
         elif before:
             words = f"change {self._original_of(change) or change.change} was made again already"
-        self.notify(words, severity="warning", markup=False)
+        self.warn(words)
 
     def _undo(self, change: Change, verb: str) -> None:
         server = self._server_of(change)

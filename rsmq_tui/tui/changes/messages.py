@@ -327,7 +327,7 @@ class ChangeMessagesScreen(DashboardScreen):
     def action_mark_all(self) -> None:
         """Mark or unmark all listed messages that can be undone."""
         if self._is_reading:
-            self.notify("the messages are still being read", severity="warning", markup=False)
+            self.warn("the messages are still being read")
         else:
             self._mark_or_clear(self._found.rows)
 
@@ -350,7 +350,7 @@ class ChangeMessagesScreen(DashboardScreen):
                 words = "was undone already"
             if message.made_again:
                 words += f", and {self.change.past} again: undo the redo"
-            self.notify(f"this message {words}", severity="warning", markup=False)
+            self.warn(f"this message {words}")
         return message.is_left
 
     def action_undo_marked(self) -> None:
@@ -360,7 +360,7 @@ class ChangeMessagesScreen(DashboardScreen):
         if self._target is None:
             warn_elsewhere(self, self.change)
         elif not chosen:
-            self.notify("there is no message here", severity="warning", markup=False)
+            self.warn("there is no message here")
         elif self._may_mark(chosen[0]):
             self.dashboard.changes.undo(self._target, None, self.change.change, scope=chosen_of(chosen))
 
@@ -405,11 +405,11 @@ class _Found:
 def warn_elsewhere(screen: DashboardScreen, change: Change) -> None:
     """Say that a change cannot be undone from here."""
     words = f"change {change.change} was made on {printable(change.server, 80)}, which cannot be changed here"
-    screen.notify(words, severity="warning", markup=False)
+    screen.warn(words)
 
 
 def open_queue_of(screen: DashboardScreen, change: Change) -> None:
     """Go to the queue of a change; if it is not shown, say so."""
     if not screen.dashboard.open_shown(change.server, change.queues_in):
         name = printable(reference(change.queue, change.ns), 60)
-        screen.notify(f"queue {name} is not among those that are shown", severity="warning", markup=False)
+        screen.warn(f"queue {name} is not among those that are shown")

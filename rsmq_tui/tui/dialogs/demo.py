@@ -146,7 +146,7 @@ class ControlsScreen(Dialog[None]):
         try:
             said = await asyncio.to_thread(self._controls.switch, control.name, self._queue)
         except RuntimeError as error:
-            self.notify(printable(str(error), 200), severity="warning", markup=False)
+            self.warn(printable(str(error), 200))
         else:
             on = "on" if self._controls.is_on(control.name, self._queue) else "off"
             self.query_one("#said", Static).update(printable(f"{control.title}: {on}{'; ' if said else ''}{said}", 200))

@@ -377,7 +377,7 @@ class HistoryScreen(DashboardScreen):
                 self.dashboard.open_replay(history, at_ms, None if ref is None else ref.queue)
                 return
             words = f"cannot replay {clock(at_ms, date=True)[:16]}: name the folder of the history with --history"
-            self.notify(words, severity="warning", markup=False)
+            self.warn(words)
         elif ref is not None:
             self._choice.narrow(ref, self._page)
             self._turn_to(next(page for page in pages.PAGES if page.id == "incidents"))
@@ -552,7 +552,7 @@ class HistoryScreen(DashboardScreen):
         wanted, self._wanted_queue = self._wanted_queue, None
         if not self._choice.begin_with(wanted, self._shown):
             words = f"the analysis does not contain queue {printable(wanted[2], 60)}"
-            self.notify(words, severity="warning", markup=False)
+            self.warn(words)
 
     def _words_of(self, refs: Sequence[QueueRef]) -> str:
         """Name or count these queues."""

@@ -103,10 +103,10 @@ class AuditScreen(DashboardScreen):
         """Preview the fix of the findings in the queue under the cursor."""
         chosen = self.table.cursor_row
         if chosen is None:
-            self.notify("there is nothing to fix", severity="warning", markup=False)
+            self.warn("there is nothing to fix")
             return
         if chosen.fix is None:
-            self.notify("there is no safe fix: check it manually", severity="warning", markup=False)
+            self.warn("there is no safe fix: check it manually")
             return
         # A finding that may be valid for another client is fixed only if the cursor is on it.
         others = [finding for finding in self._found if finding.queue == chosen.queue and finding is not chosen]

@@ -235,7 +235,7 @@ class EventsScreen(DashboardScreen):
             words = f"queue {name} was deleted at {date_clock(gone[-1], zone=True)}"
         else:
             words = f"queue {name} is not among those that are shown"
-        self.notify(words, severity="warning", markup=False)
+        self.warn(words)
 
     @property
     def _history(self) -> str | None:
@@ -254,9 +254,9 @@ class EventsScreen(DashboardScreen):
         """Replay the moment of the event under the cursor."""
         event, history = self.table.cursor_row, self._history
         if event is None:
-            self.notify("no event is selected", severity="warning", markup=False)
+            self.warn("no event is selected")
         elif history is None:
-            self.notify("nothing is being recorded: start rsmq-tui with --record DIR", severity="warning", markup=False)
+            self.warn("nothing is being recorded: start rsmq-tui with --record DIR")
         else:
             self.dashboard.open_replay(history, event.at_ms, event.queue)
 

@@ -304,7 +304,7 @@ class OverviewScreen(DashboardScreen):
 
         self._preferences.edit(FAVOURITES, changed)
         if (entry in self._preferences.get(FAVOURITES)) == is_favourite:
-            self.notify("there are too many favourites, or the name is too long", severity="warning", markup=False)
+            self.warn("there are too many favourites, or the name is too long")
         self._rearrange()
 
     def action_columns(self) -> None:
@@ -393,18 +393,18 @@ class OverviewScreen(DashboardScreen):
 
     def _place_for_key(self) -> str | None:
         if self.chosen_place is None:
-            self.notify(NO_SERVER, severity="warning", markup=False)
+            self.warn(NO_SERVER)
         return self.chosen_place
 
     def _queue_for(self, name: str) -> str | None:
         if name == "create":
             return None if self._place_for_key() is None else ""
         if self.table.cursor_row is None:
-            self.notify("no queue is selected", severity="warning", markup=False)
+            self.warn("no queue is selected")
             return None
         if isinstance(self.table.cursor_row, QueueGroup):
             queues = plural(len(self.table.cursor_row.members), "queue")
-            self.notify(f"this is a group of {queues}: enter unfolds it", severity="warning", markup=False)
+            self.warn(f"this is a group of {queues}: enter unfolds it")
             return None
         # While a dialog is open, polls may reorder the rows; its queue must stay under the cursor.
         self.table.place_cursor(self.table.cursor_index)

@@ -418,7 +418,7 @@ class SearchScreen(DashboardScreen):
     def action_mark_all(self) -> None:
         """Mark all that match in all queues; or unmark them."""
         if self._search.state is SearchState.RUNNING:
-            self._warn("the search is still running: wait until it ends, or press esc to stop it")
+            self.warn("the search is still running: wait until it ends, or press esc to stop it")
             return
         matched = self._search.matched
         is_marked = all(found.marks.is_all for found in matched)
@@ -435,12 +435,12 @@ class SearchScreen(DashboardScreen):
         kinds = {aim.server.kind.name: aim.server.kind for aim in aims}
         if not aims:
             is_over = self._search.state is not SearchState.RUNNING
-            self._warn("there is no message here" if is_over else "nothing was found yet: the search is still running")
+            self.warn("there is no message here" if is_over else "nothing was found yet: the search is still running")
         elif len(kinds) > 1 and name not in _FOR_ALL_KINDS:
             prefixes = " or ".join(f"queue:{kind.prefix}*" for kind in kinds.values())
-            self._warn(f"the marked messages are in queues of several kinds: search {prefixes}")
+            self.warn(f"the marked messages are in queues of several kinds: search {prefixes}")
         elif any(name not in kind.actions for kind in kinds.values()):
-            self._warn("queues of this kind do not have this action")
+            self.warn("queues of this kind do not have this action")
         else:
             self.dashboard.changes.ask_several(aims, name)
 
@@ -452,7 +452,7 @@ class SearchScreen(DashboardScreen):
     def action_undo(self) -> None:
         """Preview the undo of the last change that was started on a search screen, in all of its queues."""
         if not self.dashboard.changes.undo_several():
-            self._warn("nothing was changed from a search; the screen of a queue undoes its changes")
+            self.warn("nothing was changed from a search; the screen of a queue undoes its changes")
 
     def action_copy_id(self) -> None:
         """Copy the id of the message under the cursor."""
@@ -519,9 +519,6 @@ class SearchScreen(DashboardScreen):
     def _close_filter(self) -> None:
         self.filter_line.close()
         self.set_focus(self.table)
-
-    def _warn(self, words: str) -> None:
-        self.notify(words, severity="warning", markup=False)
 
     def _wanted_queues(self) -> Iterator[QueueState]:
         for queue in () if self.snapshot is None else self.snapshot.queues:

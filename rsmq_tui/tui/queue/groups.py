@@ -166,7 +166,7 @@ class GroupScreen(Dialog[str]):
         labels = frozenset(group.label for group in groups.top(groups.total))
         term = term_of(group.label, groups.path, labels)
         if term is None:
-            self.notify("no filter matches exactly this group", severity="warning", markup=False)
+            self.warn("no filter matches exactly this group")
         else:
             self.dismiss(term)
 

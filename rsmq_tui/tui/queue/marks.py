@@ -212,7 +212,7 @@ class ActingScreen(DashboardScreen):
         is_scoped = action_named(name).is_scoped
         scope = self.scope if is_scoped else None
         if is_scoped and scope is None:
-            self.notify(self.why_nothing, severity="warning", markup=False)
+            self.warn(self.why_nothing)
             return
         # A refused change must not replace the scope of the running one.
         if self.dashboard.changes.ask(self.server, name, self.queue, scope):
@@ -221,14 +221,14 @@ class ActingScreen(DashboardScreen):
     def action_edit(self) -> None:
         """Edit a copy of the chosen message."""
         if self.chosen_id is None:
-            self.notify(self.why_nothing, severity="warning", markup=False)
+            self.warn(self.why_nothing)
         else:
             self._edit(self.chosen_id)
 
     def action_life(self) -> None:
         """Watch the life of the chosen message."""
         if self.chosen_id is None:
-            self.notify(self.why_nothing, severity="warning", markup=False)
+            self.warn(self.why_nothing)
         else:
             self.dashboard.navigation.open("life", self.queue, self.chosen_id, self.place)
 
@@ -236,7 +236,7 @@ class ActingScreen(DashboardScreen):
     async def action_edit_outside(self) -> None:
         """Edit a copy of the chosen message in the user's editor, and ask to send it."""
         if self.chosen_id is None:
-            self.notify(self.why_nothing, severity="warning", markup=False)
+            self.warn(self.why_nothing)
             return
         # Text typed in the editor must not be lost because it may not be sent.
         if not self.dashboard.changes.may_begin(self.server):
@@ -286,7 +286,7 @@ class ActingScreen(DashboardScreen):
         if len(body) <= BODY_BYTES_MAX:
             return True
         why = f"a body of {size(len(body))} cannot be sent from here, at most {size(BODY_BYTES_MAX)}"
-        self.notify(why, severity="warning", markup=False)
+        self.warn(why)
         return False
 
     async def body_of(self, id: str) -> bytes | None:
@@ -294,9 +294,9 @@ class ActingScreen(DashboardScreen):
         try:
             view = await self.server.source.read(self.queue, id)
         except PeekError as error:
-            self.notify(str(error), severity="warning", markup=False)
+            self.warn(str(error))
             return None
         if view.body is None:
             why = f"is long, {size(view.size)}: open it to read it" if view.size else "no longer has a body"
-            self.notify(f"that message {why}", severity="warning", markup=False)
+            self.warn(f"that message {why}")
         return view.body

@@ -180,7 +180,7 @@ class MessageScreen(ActingScreen):
     def _has_body(self) -> bool:
         """Return whether there is a body; if there is none, say so."""
         if self._body is None:
-            self.notify(f"there is no body: {self._why_no_body()}", severity="warning", markup=False)
+            self.warn(f"there is no body: {self._why_no_body()}")
         return self._body is not None
 
     @property
@@ -191,7 +191,7 @@ class MessageScreen(ActingScreen):
     def action_copy_body(self) -> None:
         """Copy the body as it is shown, stored or decoded."""
         if self._body is None:
-            self.notify(f"nothing to copy: {self._why_no_body()}", severity="warning", markup=False)
+            self.warn(f"nothing to copy: {self._why_no_body()}")
         else:
             # The start of a longer body would be too long, too.
             content = self.body_view.content[: CLIPBOARD_BYTES_MAX + 1]
@@ -203,7 +203,7 @@ class MessageScreen(ActingScreen):
             self._edit_body(self.message_id, self._body)
             return
         why = self.why_nothing if self._row is None else self._why_no_body()
-        self.notify(f"nothing to copy: {why}", severity="warning", markup=False)
+        self.warn(f"nothing to copy: {why}")
 
     async def editable_body(self, id: str) -> bytes | None:
         """Return what is shown of the body."""

@@ -51,7 +51,7 @@ async def _write(screen: DashboardScreen, path: Path, body: bytes) -> None:
     try:
         await asyncio.to_thread(_write_new, path, (body,))
     except OSError as error:
-        screen.notify(f"nothing was saved: {printable(reason_of(error), 200)}", severity="warning", markup=False)
+        screen.warn(f"nothing was saved: {printable(reason_of(error), 200)}")
     else:
         screen.notify(f"saved {size(len(body))} to {printable(str(path), 200)}", markup=False)
 
@@ -149,7 +149,7 @@ async def _run(
                 # A long body takes a while, and the user may have opened something else.
                 return None
             if screen.dashboard.changes.is_running:
-                screen.notify("a change is running: wait until it has ended", severity="warning", markup=False)
+                screen.warn("a change is running: wait until it has ended")
                 return None
             with screen.app.suspend():
                 status = _wait_for([*shlex.split(command), str(path)])
@@ -160,7 +160,7 @@ async def _run(
         problem = "cannot be opened from this terminal"
     except (OSError, ValueError) as error:
         problem = reason_of(error)
-    screen.notify(f"{printable(command, 60)}: {printable(problem, 200)}", severity="warning", markup=False)
+    screen.warn(f"{printable(command, 60)}: {printable(problem, 200)}")
     return None
 
 

@@ -172,7 +172,7 @@ class DiffScreen(DashboardScreen):
 
     def _open(self, queue: QueueDiff) -> None:
         if queue.now is None and queue.then is not None:
-            self.notify("that queue does not exist at the later time", severity="warning", markup=False)
+            self.warn("that queue does not exist at the later time")
             return
         self.dashboard.navigation.open_queue(queue.state.name, queue.state.place)
 

@@ -38,6 +38,10 @@ class BaseScreen(Screen[T]):
         """
         return super().dismiss(result) if self.is_open else AwaitComplete()
 
+    def warn(self, words: str) -> None:
+        """Show a warning for some seconds; its words are never markup."""
+        self.notify(words, severity="warning", markup=False)
+
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """Return the widget to select text in; none where the one that is painted has just been removed.
 
