@@ -166,7 +166,7 @@ class QueueDetector:
         self, server: str, ns: str, thresholds: Thresholds, reported: Mapping[str, ReportedVerdict] | None = None
     ) -> None:
         self._server = server
-        self._ns = ns
+        self.ns = ns
         self._thresholds = thresholds
         self._reported = dict(reported or {})
         self._last: tuple[QueueState, ...] | None = None
@@ -483,7 +483,7 @@ class QueueDetector:
         after_ms = self._last_ms if after_ms is None else after_ms
         self._found.append(
             Event(
-                at_ms, self._server, self._ns, queue, kind, severity, text, details, same, begin_ms, after_ms=after_ms,
+                at_ms, self._server, self.ns, queue, kind, severity, text, details, same, begin_ms, after_ms=after_ms,
             )
         )  # fmt: skip
 

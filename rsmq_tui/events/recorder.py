@@ -78,7 +78,7 @@ class EventRecorder:
         self._recent: deque[Event] = deque(maxlen=RECENT)
         self._unwritten: deque[Event] = deque()
         self._shown: tuple[Event, ...] = ()
-        self._queues: dict[str, tuple[str, QueueDetector]] = {}
+        self._queues: dict[str, QueueDetector] = {}
         self._servers: dict[str, ServerDetector] = {}
         # By the server and the times of its maintenance: several profiles may have the same server.
         self._maintenance: dict[tuple[str, Sequence[tuple[int, int]]], MaintenanceDetector] = {}
@@ -279,17 +279,17 @@ class EventRecorder:
 
     def _detect(self, snapshot: Snapshot, source: Source, at_ms: int, expected: Expected | None) -> Sequence[Event]:
         server, ns = snapshot.server, snapshot.ns
-        known = self._queues.get(snapshot.place)
-        if known is None or known[0] != ns:
+        queues = self._queues.get(snapshot.place)
+        if queues is None or queues.ns != ns:
             reported = None if self._store is None else self._store.reported_verdicts(server, ns)
-            known = self._queues[snapshot.place] = ns, QueueDetector(server, ns, source.thresholds, reported)
+            queues = self._queues[snapshot.place] = QueueDetector(server, ns, source.thresholds, reported)
         of_server = self._maintained(server, expected)
         of_server += self._server(server).observe(snapshot.place, snapshot.connection.failure, at_ms)
         # The places of a cluster may be on different nodes: INFO of the first one counts for all.
         is_first = self._informing.setdefault(server, snapshot.place) == snapshot.place
         if is_first and snapshot.info is not None and snapshot.info.run_id:
             of_server += self._server(server).observe_info(snapshot.info)
-        of_queues = self._with_changes(known[1].observe(snapshot))
+        of_queues = self._with_changes(queues.observe(snapshot))
         return [*of_server, *of_queues, *self._end_known(snapshot)]
 
     def _maintained(self, server: str, expected: Expected | None) -> list[Event]:

@@ -22,8 +22,9 @@ DRAIN_SPAN_MS = 60_000
 # After every time of a server: a state that only a new row changes is stale from then on.
 FOREVER_MS = 1 << 62
 
-# The buckets for rates, for the drain, and for growth.
+# The buckets for rates, for the trend of the drain, and for growth.
 ReferenceBuckets = tuple[ReferenceBucket | None, ReferenceBucket | None, ReferenceBucket | None]
+_FOR_RATES, _FOR_TREND, _FOR_GROWTH = range(3)
 
 # A queue that cannot be read; trackers add what is known of it.
 # fmt: off
@@ -250,7 +251,8 @@ class Tracker(ABC):
         """Return the samples from which rates and the trend count: none spans a change of this program."""
         if self.own_change_ms:
             self._changed = sample
-        earlier, before_trend = self._sample_at(0, references, sample), self._sample_at(1, references, sample)
+        earlier = self._sample_at(_FOR_RATES, references, sample)
+        before_trend = self._sample_at(_FOR_TREND, references, sample)
         changed = self._changed
         if changed is None or changed.at_ms <= before_trend.at_ms:
             return earlier, before_trend
@@ -312,7 +314,7 @@ class Tracker(ABC):
     def _grown_from(self, references: ReferenceBuckets, sample: Sample, created_ms: int | None) -> Sample | None:
         """Return the sample from which growth counts; None if the queue was not monitored for ``growing_ms``."""
         from_ms = sample.at_ms - self._thresholds.growing_ms
-        earlier = self._sample_at(2, references, sample)
+        earlier = self._sample_at(_FOR_GROWTH, references, sample)
         if earlier.at_ms > from_ms and created_ms is not None:
             earlier = Sample(created_ms, 0, 0, 0, 0)
         return earlier if earlier.at_ms <= from_ms else None

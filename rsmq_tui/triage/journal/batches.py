@@ -42,35 +42,35 @@ def pack(columns: Sequence[Sequence[bytes | None]]) -> bytes:
 
 def unpack(packed: bytes) -> list[list[bytes | None]]:
     """Return the columns; raises ValueError for what ``pack`` did not make."""
-    (columns, rows), place = _numbers(packed, 0, 2)
+    (columns, rows), offset = _numbers(packed, 0, 2)
     if min(columns, rows) < 0 or rows * array("q").itemsize > len(packed):
         raise ValueError("more rows than it can hold")
     found: list[list[bytes | None]] = []
     for _ in range(columns):
-        (present,), place = _numbers(packed, place, 1)
+        (present,), offset = _numbers(packed, offset, 1)
         if present == _ABSENT:
             found.append([None] * rows)
             continue
-        lengths, place = _numbers(packed, place, rows)
+        lengths, offset = _numbers(packed, offset, rows)
         if present != rows or min(lengths, default=0) < _ABSENT:
             raise ValueError("invalid lengths")
-        ends = list(accumulate((max(0, length) for length in lengths), initial=place))
+        ends = list(accumulate((max(0, length) for length in lengths), initial=offset))
         found.append(
             [
                 None if length == _ABSENT else packed[start:end]
                 for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
             ]
         )
-        place = ends[-1]
-    if place != len(packed):
+        offset = ends[-1]
+    if offset != len(packed):
         raise ValueError("cut short, or too long")
     return found
 
 
-def _numbers(packed: bytes, place: int, count: int) -> tuple[Sequence[int], int]:
+def _numbers(packed: bytes, offset: int, count: int) -> tuple[Sequence[int], int]:
     numbers: array[int] = array("q")
-    end = place + count * numbers.itemsize
-    numbers.frombytes(packed[place:end])
+    end = offset + count * numbers.itemsize
+    numbers.frombytes(packed[offset:end])
     if len(numbers) != count:
         raise ValueError("cut short")
     return numbers, end

@@ -196,7 +196,7 @@ def rank(words: str, name: str, more: str) -> int | None:
 
 def found(commands: Iterable[PaletteEntry], typed: str, used: Sequence[str]) -> list[PaletteEntry]:
     """Return the commands that match the typed text, the best first, then those used last."""
-    places = {id: place for place, id in enumerate(used)}
+    recency = {id: index for index, id in enumerate(used)}
     words = " ".join(typed[:_QUERY_MAX].lower().split())
     ranked = []
     for order, command in enumerate(commands):
@@ -207,7 +207,7 @@ def found(commands: Iterable[PaletteEntry], typed: str, used: Sequence[str]) -> 
         elif words:
             how = rank(words, command.name.lower(), f"{command.more} {command.key} {command.synonyms}".lower())
         if how is not None:
-            ranked.append((how, places.get(command.id, len(places)), order, command))
+            ranked.append((how, recency.get(command.id, len(recency)), order, command))
     return [command for *_, command in nsmallest(_SHOWN_MAX, ranked, key=lambda each: each[:3])]
 
 

@@ -196,9 +196,9 @@ class ColumnsScreen(_ListDialog[None]):
     def action_shift(self, step: int) -> None:
         """Move the column by one place."""
         index, chosen = self._index, self._chosen
-        place = max(0, min(index + step, len(chosen) - 1))
-        chosen.insert(place, chosen.pop(index))
-        self._choose(chosen, place)
+        moved = max(0, min(index + step, len(chosen) - 1))
+        chosen.insert(moved, chosen.pop(index))
+        self._choose(chosen, moved)
 
     def action_reset(self) -> None:
         """Show all columns in their order."""

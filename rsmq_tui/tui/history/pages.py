@@ -467,11 +467,11 @@ def tab_pieces(chosen: HistoryPage, lists: Lists | None, notes: Sequence[str], w
     """
     numbers = {} if lists is None else {page.id: page.count(lists) for page in PAGES if page.id != HEAT}
     words = [f"{page.title} {compact(numbers[page.id])}" if page.id in numbers else page.title for page in PAGES]
-    place = PAGES.index(chosen)
-    short = [words[place] if page is chosen else page.title for page in PAGES]
+    index = PAGES.index(chosen)
+    short = [words[index] if page is chosen else page.title for page in PAGES]
     room = width - sum(map(cell_len, notes))
-    fitting = (pieces for pieces in (tab_line(words, place), tab_line(short, place)) if cells_of(pieces) <= room)
-    pieces = next(fitting, tab_alone(words, place))
+    fitting = (pieces for pieces in (tab_line(words, index), tab_line(short, index)) if cells_of(pieces) <= room)
+    pieces = next(fitting, tab_alone(words, index))
     return [*pieces, *((text, "muted") for text in notes)]
 
 

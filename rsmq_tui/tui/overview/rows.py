@@ -93,8 +93,8 @@ class QueueRows:
         if wanted.may_move:
             self.sorted_by = None if order.column == BY_TROUBLE.column else (order.column, downwards)
         else:
-            places = {key: place for place, key in enumerate(self.keys)}
-            rows.sort(key=lambda queue: places.get(queue.key, len(places)))
+            positions = {key: position for position, key in enumerate(self.keys)}
+            rows.sort(key=lambda queue: positions.get(queue.key, len(positions)))
         self.rows, self.keys = rows, [queue.key for queue in rows]
 
     def _with_members(self, others: Iterable[QueueState], wanted: Arrangement) -> list[QueueState]:

@@ -462,10 +462,10 @@ class OverviewScreen(DashboardScreen):
         self._rearrange()
         name = self._filter.value
         named = (
-            place for place, row in enumerate(self.table.rows) if row.name == name and not isinstance(row, QueueGroup)
+            index for index, row in enumerate(self.table.rows) if row.name == name and not isinstance(row, QueueGroup)
         )
-        if name and (place := next(named, None)) is not None:
-            self.table.place_cursor(place, for_now=True)
+        if name and (index := next(named, None)) is not None:
+            self.table.place_cursor(index, for_now=True)
 
     def _rearrange(self) -> None:
         self.refresh_unpolled()

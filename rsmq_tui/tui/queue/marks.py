@@ -118,8 +118,8 @@ class Marks:
         """Return the rows from the start of the range, or its old index if that row is gone, to the cursor."""
         if self._range is None:
             return ()
-        start_id, place = self._range
-        start = keys.index(start_id) if start_id in keys else min(place, len(keys) - 1)
+        start_id, index = self._range
+        start = keys.index(start_id) if start_id in keys else min(index, len(keys) - 1)
         return rows[min(start, cursor) : max(start, cursor) + 1]
 
     def missing(self, page: Page) -> list[str]:

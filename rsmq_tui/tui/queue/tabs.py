@@ -86,22 +86,22 @@ class Tabs:
         shown, with its number among them. A ``stale`` text replaces the other tabs, to be visible on a narrow screen
         too.
         """
-        place_of_tab = self._tabs.index(self.chosen)
+        index = self._tabs.index(self.chosen)
         full = [f"{tab.name} {numbers.get(tab.name, UNKNOWN)}" for tab in self._tabs]
         short = [words if tab is self.chosen else tab.name for tab, words in zip(self._tabs, full, strict=True)]
         marks: list[Piece] = [(f"   {marked}", "strong")] if marked else []
         if stale:
-            return [tab_alone(full, place_of_tab)[0], *marks, (f" ✗ {printable(stale, 230)}", "alarm")]
+            return [tab_alone(full, index)[0], *marks, (f" ✗ {printable(stale, 230)}", "alarm")]
         where: list[Piece] = [(f"   {place}", "muted")] if place else []
         lines = (
-            [*tab_line(full, place_of_tab), *marks, *where],
-            [*tab_line(short, place_of_tab), *marks, *where],
-            [*tab_line(full, place_of_tab), *marks],
-            [*tab_line(short, place_of_tab), *marks],
-            [*tab_alone(full, place_of_tab), *marks, *where],
+            [*tab_line(full, index), *marks, *where],
+            [*tab_line(short, index), *marks, *where],
+            [*tab_line(full, index), *marks],
+            [*tab_line(short, index), *marks],
+            [*tab_alone(full, index), *marks, *where],
         )
         short_enough = (pieces for pieces in lines if sum(len(text) for text, _ in pieces) <= width)
-        return next(short_enough, [*tab_alone(full, place_of_tab), *marks])
+        return next(short_enough, [*tab_alone(full, index), *marks])
 
 
 def number_text(number: float | None, *, is_sure: bool) -> str:

@@ -189,8 +189,8 @@ class ChoiceInput(Input):
         choices = [choice for choice in self._choices if self._typed.lower() in choice.lower()]
         if not choices:
             return
-        place = choices.index(self.value) + step if self.value in choices else 0 if step > 0 else -1
-        self._insert(choices[place % len(choices)])
+        index = choices.index(self.value) + step if self.value in choices else 0 if step > 0 else -1
+        self._insert(choices[index % len(choices)])
 
     def _insert(self, choice: str) -> None:
         self._chosen = self.value = choice

@@ -95,8 +95,8 @@ class Order(NamedTuple):
 
     def next_of(self, columns: Sequence[str]) -> Self:
         """Return the order by the next one of some columns, or by the first if its own is not among them."""
-        place = columns.index(self.column) + 1 if self.column in columns else 0
-        return self._replace(column=columns[place % len(columns)], reverse=False)
+        index = columns.index(self.column) + 1 if self.column in columns else 0
+        return self._replace(column=columns[index % len(columns)], reverse=False)
 
     def reversed(self) -> Self:
         """Return the opposite order."""
@@ -371,18 +371,18 @@ class RowTable(Painted, Generic[R, C], can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Sort by a title; move to a row; open the row under the cursor."""
-        place = event.get_content_offset(self)
-        if place is None:
+        clicked = event.get_content_offset(self)
+        if clicked is None:
             return
-        if place.y == 0:
+        if clicked.y == 0:
             position = 0
             for column, width in self._fitting():
                 position += width + 1
-                if place.x < position:
+                if clicked.x < position:
                     self.post_message(self.HeadClicked(column.id))
                     return
-        index = place.y - 1 + self.cursor.top
-        if place.y == 0 or not 0 <= index < len(self.keys):
+        index = clicked.y - 1 + self.cursor.top
+        if clicked.y == 0 or not 0 <= index < len(self.keys):
             return
         if index == self.cursor.index:
             self.action_open()
