@@ -30,6 +30,7 @@ from rsmq_tui.profiles.alerts import (
     DEPTH,
     EXPIRED_LEASES,
     FULL_IN,
+    MEMORY_FULL_IN,
     NUMBERS,
     OF_SERVERS,
     OLDEST,
@@ -280,6 +281,109 @@ class _Due(NamedTuple):
     change: str = ""
     deletions: Mapping[str, str] = {}
     changes: int = 0
+
+
+class _ServerCheck(ABC):
+    """The condition of a rule, for one server, from one poll after another of its places."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition = condition
+        # Not by namespace, which a dashboard may switch: of the old one, nothing more is heard.
+        self._of_places: dict[str, bool | None] = {}
+
+    def holds(self, poll: _Poll) -> bool | None:
+        """Return whether it holds for the server after a poll; None for unknown."""
+        self._of_places[poll.snapshot.place] = self._holds_for(poll)
+        known = [holds for holds in self._of_places.values() if holds is not None]
+        return any(known) if known else None
+
+    @abstractmethod
+    def _holds_for(self, poll: _Poll) -> bool | None:
+        """Return whether it holds by what is known of the place that was polled; None for unknown."""
+
+    @abstractmethod
+    def words(self, poll: _Poll, places: Sequence[_Place]) -> str:
+        """Return a sentence about the server, for which it holds; ``places`` are all places of the server."""
+
+    def end_words(self, due: _Due, now: _Now) -> str:
+        """Return a sentence about the server, for which it held; empty if ends are not reported."""
+        return ""
+
+
+class _IsGone(_ServerCheck):
+    """Holds if none of the places can be polled."""
+
+    def __init__(self, condition: Condition) -> None:
+        super().__init__(condition)
+        self._outages = OutageClock()
+
+    def holds(self, poll: _Poll) -> bool:
+        super().holds(poll)
+        is_lost = all(self._of_places.values())
+        self._outages.observe(poll.now.ms, failed=poll.snapshot.connection.failure is not None, is_lost=is_lost)
+        return is_lost
+
+    def _holds_for(self, poll: _Poll) -> bool:
+        return poll.snapshot.connection.failure is not None
+
+    def words(self, poll: _Poll, places: Sequence[_Place]) -> str:
+        return lost_words(poll.snapshot.connection.failure)
+
+    def end_words(self, due: _Due, now: _Now) -> str:
+        outage = self._outages.last
+        if outage is None:
+            return f"answers again, {duration(due.lasts_ms)} after it was lost"
+        return back_words(outage, due.changes, now.ms - outage.back_ms)
+
+
+class _IsRestarted(_ServerCheck):
+    """Holds for a moment after another process began to answer for the server; its end is not reported."""
+
+    def _holds_for(self, poll: _Poll) -> bool:
+        return _is_restarted(poll.place, poll.now)
+
+    def words(self, poll: _Poll, places: Sequence[_Place]) -> str:
+        """Return what happened to the server, and what all of its places miss since."""
+        info, changed = poll.snapshot.info, [place for place in places if _is_restarted(place, poll.now)]
+        if not changed or (change := changed[0].change) is None:
+            return ""
+        up = "" if info is None else f", up for {duration(info.uptime_s * 1000)}"
+        if not change.is_restart:
+            return f"{change.words}{up}"
+        lost = Losses(*map(sum, zip(*(place.losses for place in changed), strict=True)))
+        since = duration(max(place.span_ms for place in changed))
+        return f"{change.words}{up}: {lost.words}, compared with the poll {since} before"
+
+
+class _IsFilling(_ServerCheck):
+    """Holds if the memory of the server is full within the bound."""
+
+    def _holds_for(self, poll: _Poll) -> bool | None:
+        snapshot = poll.snapshot
+        if not poll.has_answer:
+            return None
+        if snapshot.memory_limit is None:
+            return False if snapshot.info is not None and _is_forecast(snapshot) else None
+        left_ms, _ = snapshot.memory_limit.until_ms(snapshot.at_ms)
+        return left_ms < self._condition.bound + self._condition.or_equal
+
+    def words(self, poll: _Poll, places: Sequence[_Place]) -> str:
+        snapshot = poll.snapshot
+        return f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({self._condition.text})"
+
+    def end_words(self, due: _Due, now: _Now) -> str:
+        return f"its memory is no longer filling up, after {duration(due.lasts_ms)}"
+
+
+def _is_restarted(place: _Place, now: _Now) -> bool:
+    return now.ms - place.changed_ms < _RESTARTED_MS
+
+
+_SERVER_CHECKS: Mapping[str, type[_ServerCheck]] = {
+    SERVER_GONE: _IsGone,
+    SERVER_RESTARTED: _IsRestarted,
+    MEMORY_FULL_IN: _IsFilling,
+}
 
 
 class _Condition(Hysteresis):
@@ -548,9 +652,8 @@ class AlertRules:
         self._wanted: dict[str, dict[tuple[str, str], bool]] = {}
         # By profile, server and namespace.
         self._places: dict[tuple[str, str, str], _Place] = {}
-        # Whether the condition of a rule holds for a server, by rule and server, and then by place; None for unknown.
-        self._of_servers: dict[tuple[str, str], dict[str, bool | None]] = {}
-        self._outages: dict[tuple[str, str], OutageClock] = {}
+        # By rule and server.
+        self._server_checks: dict[tuple[str, str], _ServerCheck] = {}
 
     def apply(
         self,
@@ -640,58 +743,24 @@ class AlertRules:
 
     def _take_server(self, rule: Rule, poll: _Poll) -> list[Notice]:
         """Apply a rule to a server, from the states of its places."""
-        snapshot, profile, now = poll.snapshot, poll.profile, poll.now
-        places = self._of_servers.setdefault((rule.name, snapshot.server), {})
-        # Not by namespace, which a dashboard may switch: of the old one, nothing more is heard.
-        place = snapshot.place
-        outages = self._outages.setdefault((rule.name, snapshot.server), OutageClock())
-        if rule.when.what == SERVER_GONE:
-            failure = snapshot.connection.failure
-            places[place] = failure is not None
-            # It is gone if none of its places can be polled.
-            holds: bool | None = all(places.values())
-            outages.observe(now.ms, failed=failure is not None, is_lost=all(places.values()))
-            why = lost_words(failure)
-        elif rule.when.what == SERVER_RESTARTED:
-            places[place] = now.ms - poll.place.changed_ms < _RESTARTED_MS
-            holds = any(places.values())
-            why = self._restart_words(profile, snapshot, now)
-        else:
-            places[place] = _is_near(rule.when, snapshot) if poll.has_answer else None
-            known = [value for value in places.values() if value is not None]
-            holds = any(known) if known else None
-            why = f"{limit_words(snapshot.memory_limit, snapshot.at_ms) or 'memory'} ({rule.when.text})"
-        topic = Topic(self._contents[rule.name], rule.when.text, profile, snapshot.server, "")
-        followed = self._follow(topic, rule, now)
-        followed.observe([("", holds)], now.ms)
+        server, profile, now = poll.snapshot.server, poll.profile, poll.now
+        if (rule.name, server) not in self._server_checks:
+            self._server_checks[rule.name, server] = _SERVER_CHECKS[rule.when.what](rule.when)
+        check = self._server_checks[rule.name, server]
+        followed = self._follow(Topic(self._contents[rule.name], rule.when.text, profile, server, ""), rule, now)
+        followed.observe([("", check.holds(poll))], now.ms)
         found = []
         for each in followed.due(now, ()):
-            lasts_ms, words, outage = each.lasts_ms, why, outages.last
             if each.state is AlertState.RESOLVED:
-                words = f"its memory is no longer filling up, after {duration(lasts_ms)}"
-                if rule.when.what == SERVER_GONE and outage is None:
-                    words = f"answers again, {duration(lasts_ms)} after it was lost"
-                elif rule.when.what == SERVER_GONE and outage is not None:
-                    words = back_words(outage, each.changes, now.ms - outage.back_ms)
+                words = check.end_words(each, now)
+            else:
+                words = check.words(poll, [place for of, place in self._places.items() if of[:2] == (profile, server)])
             message = AlertMessage(
-                rule.name, each.state, rule.when.text, now.wall_ms, profile, snapshot.server, lasts_ms=lasts_ms,
+                rule.name, each.state, rule.when.text, now.wall_ms, profile, server, lasts_ms=each.lasts_ms,
                 reason=words,
             )  # fmt: skip
             found.append(Notice(message, message if each.news else None))
         return found
-
-    def _restart_words(self, profile: str, snapshot: Snapshot, now: _Now) -> str:
-        """Return what happened to a server, and what all of its places miss since."""
-        places = [place for of, place in self._places.items() if of[:2] == (profile, snapshot.server)]
-        changed = [place for place in places if now.ms - place.changed_ms < _RESTARTED_MS]
-        if not changed or (change := changed[0].change) is None:
-            return ""
-        up = "" if snapshot.info is None else f", up for {duration(snapshot.info.uptime_s * 1000)}"
-        if not change.is_restart:
-            return f"{change.words}{up}"
-        lost = Losses(*map(sum, zip(*(place.losses for place in changed), strict=True)))
-        since = duration(max(place.span_ms for place in changed))
-        return f"{change.words}{up}: {lost.words}, compared with the poll {since} before"
 
     def _follow(self, topic: Topic, rule: Rule, now: _Now) -> _Followed:
         if topic not in self._followed:
@@ -762,14 +831,6 @@ def _is_forecast(snapshot: Snapshot) -> bool:
     """Return whether polls have lasted long enough for forecasts: then a queue without a limit approaches none."""
     begins_ms = [*snapshot.trend.times_ms[:1], *snapshot.trend.gaps_ms[-1:]]
     return bool(begins_ms) and snapshot.at_ms - max(begins_ms) >= KNOWN_MS + 2 * FORECAST_EVERY_MS
-
-
-def _is_near(condition: Condition, snapshot: Snapshot) -> bool | None:
-    """Return whether the memory of the server is full within the bound; None if that is not known."""
-    if snapshot.memory_limit is None:
-        return False if snapshot.info is not None and _is_forecast(snapshot) else None
-    left_ms, _ = snapshot.memory_limit.until_ms(snapshot.at_ms)
-    return left_ms < condition.bound + condition.or_equal
 
 
 def _may_have_unread_counts(queue: QueueState) -> bool:
