@@ -240,7 +240,7 @@ def _whole(text: str) -> int | str:
     return "it must be a whole number" if found is None else found
 
 
-# The numbers of a rule are read as those of the options of `rsmq-tui check`; ``events.alerts.rules`` has a check for
+# The numbers of a rule are read as those of the options of `rsmq-tui check`; ``events.alerts.checks`` has a check for
 # each that is of a queue.
 NUMBERS: dict[str, Callable[[str], int | str]] = {
     DEPTH: _whole,

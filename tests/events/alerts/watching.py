@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from rsmq_tui.events.alerts.following import EVERY_MS, GROUP_MS
 from rsmq_tui.events.alerts.message import AlertMessage
-from rsmq_tui.events.alerts.rules import EVERY_MS, GROUP_MS, AlertRules
+from rsmq_tui.events.alerts.rules import AlertRules
 from rsmq_tui.monitor import QueueState, Thresholds, Verdict
 from rsmq_tui.profiles.alerts import Rule, read_condition
 from rsmq_tui.protocol import Failure
