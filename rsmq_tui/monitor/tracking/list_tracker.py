@@ -276,7 +276,9 @@ class ListTracker(Tracker):
         unreturned_ms = 0 if overdue_ms is None else at_ms - self._returns.since_ms(overdue_ms)
         leaking_ms = self._returns.limit_ms(limits.leaking_ms) if unreturned_ms else limits.leaking_ms
         growth = self._growth(references, sample, grows=grows)
-        self._troubles.judge(limits, at_ms, idle_ms, age_ms, growth, 0, unreturned_ms, leaking_ms, last_ms)
+        self._troubles.judge(
+            limits, at_ms, idle_ms, age_ms, growth, last_ms=last_ms, unreturned_ms=unreturned_ms, leaking_ms=leaking_ms
+        )
 
     def _read_age(self, head: list[object]) -> tuple[int | None, str | None]:
         if self._path is None or len(head) < 4:

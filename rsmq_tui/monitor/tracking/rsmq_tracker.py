@@ -99,7 +99,7 @@ class RsmqTracker(Tracker):
         waiting_ms = 0 if due_ms is None else at_ms - due_ms
         growth = self._growth(references, sample, grows=grows, created_ms=self._created_ms)
         poison = self.look.found.poison
-        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, poison, last_ms=last_ms)
+        self._troubles.judge(self._thresholds, at_ms, idle_ms, waiting_ms, growth, last_ms=last_ms, poison=poison)
         if depth and len(row) > _WHOLE_ROW:
             self.look.note_headless(at_ms)
         found = self.look.found

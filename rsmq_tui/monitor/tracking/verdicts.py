@@ -303,10 +303,11 @@ class Troubles:
         idle_ms: int,
         waiting_ms: int,
         growth: Growth,
+        *,
+        last_ms: int,
         poison: int = 0,
         unreturned_ms: int = 0,
         leaking_ms: int = 0,
-        last_ms: int = 0,
     ) -> None:
         """Start the troubles whose conditions hold at that server time, and end those that are over.
 
