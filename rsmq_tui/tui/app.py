@@ -217,7 +217,7 @@ class RsmqApp(App[None]):
                 await super().on_event(event)
         elif isinstance(event, events.Paste):
             await self.type_ahead.add(events.Paste("\n".join(map(printable, event.text.splitlines()))))
-        elif event.key in self.keymap["app.quit"].pressed:
+        elif event.key in self.keymap.quitting:
             # It does not wait: what was typed before may take long.
             await super().on_event(event)
         else:

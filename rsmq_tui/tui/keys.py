@@ -1,7 +1,7 @@
 """Every key of the dashboard. Bindings, hints, help and palette are made from this table."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
@@ -495,8 +495,10 @@ _TYPED: tuple[Where, ...] = ("filter", "choice", "palette", "form")
 _BEFORE_TEXT = "app.quit"
 # Textual names keys so: the modifiers in this order, and no capital after them.
 _MODIFIED = re.compile(r"(?:alt\+)?(?:ctrl\+)?(?:shift\+)?([^+]+)")
-# They mean the same everywhere; ctrl+q is that of Textual, which quits.
-_KEPT = ("enter", "escape", "ctrl+q")
+# That of Textual, which quits from anywhere.
+_QUIT = "ctrl+q"
+# They mean the same everywhere.
+_KEPT = ("enter", "escape", _QUIT)
 _NAMES = frozenset(each.value for each in NamedKey if not each.value.startswith("<"))
 
 
@@ -553,6 +555,11 @@ class Keymap:
         They are all keys, if any was chosen: Textual forgets those that share one with a key that is replaced.
         """
         return {key.id: ",".join(key.pressed) for key in self if self.chosen}
+
+    @property
+    def quitting(self) -> Set[str]:
+        """The keys that quit from anywhere, as Textual names them."""
+        return {*self["app.quit"].pressed, _QUIT}
 
     def of(self, *where: Where, usable: Usable = ALL_KEYS) -> Iterator[Key]:
         """Yield the available keys of these groups, group by group."""

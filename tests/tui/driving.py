@@ -27,7 +27,9 @@ ScreenT = TypeVar("ScreenT", bound=Screen[Any])
 
 # On a busy machine a thread or the server may take long.
 _QUICK_ROUNDS = 20
-_CONTROLS = {"\r": "enter", "\x1b": "escape", "\t": "tab", "\x13": "ctrl+s"}
+_CONTROLS = {
+    "\r": "enter", "\x1b": "escape", "\t": "tab", "\x03": "ctrl+c", "\x11": "ctrl+q", "\x13": "ctrl+s",
+}  # fmt: skip
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], object], what: str) -> None:

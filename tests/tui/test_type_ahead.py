@@ -102,3 +102,11 @@ async def test_keys_that_wait_at_the_end_are_dropped(source: ScriptedSource, key
         type_at_once(pilot, keys)
         # If the end fails, leaving the context raises why.
         await until(pilot, lambda: not pilot.app.is_running, "it quits")
+
+
+@pytest.mark.parametrize("quits", ["\x03", "\x11"])
+async def test_a_key_that_quits_from_anywhere_does_not_wait(source: ScriptedSource, quits: str) -> None:
+    async with opened(source, one_of_each()) as pilot:
+        type_at_once(pilot, "?\x1b" * 20 + "p" + quits)
+        await until(pilot, lambda: not pilot.app.is_running, "it quits")
+        assert not source.paused
