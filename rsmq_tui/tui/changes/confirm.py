@@ -156,8 +156,7 @@ class ConfirmScreen(Dialog["Preview"]):
         if self._is_seen:
             words = f"type the queue's name to confirm: {printable(preview.action.queue)}"
         else:
-            if self._seeing is not None:
-                self._seeing.reset()
+            self._begin_seeing(preview)
             words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
         self.warn(words)
 
@@ -259,6 +258,8 @@ class ConfirmScreen(Dialog["Preview"]):
         copy_command(self, partial(command_of, preview), what)
 
     def _begin_seeing(self, preview: "Preview") -> None:
+        if self._seeing is not None:
+            self._seeing.stop()
         # The app takes what was typed by then before it calls.
         self._seeing = self.set_timer(SEEN_S, partial(self.app.call_later, self._see, preview))
 
