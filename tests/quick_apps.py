@@ -28,14 +28,20 @@ def strips_of(app: App[Any]) -> list[Strip]:
 
 
 def strips_unless_unchanged(app: App[Any]) -> list[Strip]:
-    """What ``strips_of`` returns, painted only if the screen was updated since it was last asked for."""
-    if _unchanged is None or app.screen._dirty_widgets:
+    """What ``strips_of`` returns, painted only if one of these screens was updated since it was last asked for."""
+    if _unchanged is None or any(map(_is_to_be_updated, (app.screen, *app._background_screens))):
         return strips_of(app)
     screen, strips = _unchanged.get(app, (None, []))
     if screen is not app.screen:
         strips = strips_of(app)
         _unchanged[app] = app.screen, strips
     return strips
+
+
+def _is_to_be_updated(screen: Screen[Any]) -> bool:
+    """Whether Textual updates a screen within a 60th of a second."""
+    awaits_layout = screen._layout_required or screen._scroll_required
+    return awaits_layout or screen._repaint_required or bool(screen._dirty_widgets)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -106,7 +112,7 @@ def painted_when_looked_at(request: pytest.FixtureRequest, monkeypatch: pytest.M
         async with honest_run(self, **options) as pilot:
             yield pilot
             if self.is_running:
-                strips_of(self)
+                strips_unless_unchanged(self)
 
     monkeypatch.setattr("tests.quick_apps._unchanged", unchanged)
     monkeypatch.setattr(Screen, "_compositor_refresh", refresh)

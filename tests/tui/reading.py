@@ -10,7 +10,7 @@ from textual.widget import Widget
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.widgets.lines import TextLine
 from rsmq_tui.tui.widgets.row_table import RowTable
-from tests.quick_apps import strips_of
+from tests.quick_apps import strips_unless_unchanged
 from tests.tui.scripted import ScriptedSource
 
 
@@ -35,7 +35,7 @@ def table_of(pilot: Pilot[None]) -> RowTable[Any, Any]:
 
 def text_of(app: RsmqApp) -> str:
     """The text of the whole screen, with dialogs and borders."""
-    return "\n".join(strip.text for strip in strips_of(app))
+    return "\n".join(strip.text for strip in strips_unless_unchanged(app))
 
 
 def notes_of(app: App[Any]) -> list[Notification]:
