@@ -77,7 +77,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_finish() -> None:
     gc.freeze()
     # A collection of all live objects after every 700 new ones takes a quarter of a run: an app has tens of thousands.
-    gc.set_threshold(100_000)
+    gc.set_threshold(400_000)
     gc.enable()
 
 
