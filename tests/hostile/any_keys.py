@@ -54,7 +54,7 @@ def type_any_keys(url: str, seed: int, folder: Path, keys: int = _KEYS) -> None:
     settings.mkdir()
     (settings / "config.toml").write_text(_CONFIGURATION)
     environment = {"XDG_STATE_HOME": str(folder), "EDITOR": "true", "PAGER": "true"}
-    options = ("-r", url, "--lists", "list:*", "--interval", "0.2")
+    options = ("-r", url, "--lists", "list:*", "--interval", "0.5")
     with Terminal(*options, settings=folder, folder=folder, environment=environment) as terminal:
         terminal.wait_for("● live", "orders", "? help")
         for key, size, pause_s in _typed(Random(seed), keys):

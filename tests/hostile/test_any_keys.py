@@ -10,7 +10,6 @@ from tests.hostile.any_keys import plant, type_any_keys
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("seed", [5, 8])
-def test_any_keys_leave_a_dashboard_that_answers(client: Redis, redis_url: str, tmp_path: Path, seed: int) -> None:
+def test_any_keys_leave_a_dashboard_that_answers(client: Redis, redis_url: str, tmp_path: Path) -> None:
     plant(client)
-    type_any_keys(redis_url, seed, tmp_path)
+    type_any_keys(redis_url, 5, tmp_path)
