@@ -85,8 +85,8 @@ _COLUMNS: tuple[Column[Change, _Context], ...] = (
     Column("done", "DONE", 9, lambda change, _: (count(change.done), ""), right=True),
     Column("skipped", "SKIPPED", 7, lambda change, _: (count(change.skipped), "muted"), drop=2, right=True),
     Column("failed", "FAILED", 6, _failed, drop=3, right=True),
-    Column("who", "WHO", 8, lambda change, _: (change.who, "muted"), drop=1, most=16),
-    Column("queue", "QUEUE", 8, lambda change, _: (_queue(change), "strong"), grow=True, most=28),
+    Column("who", "WHO", 8, lambda change, _: (change.who, "muted"), drop=1, width_max=16),
+    Column("queue", "QUEUE", 8, lambda change, _: (_queue(change), "strong"), grow=True, width_max=28),
     Column("what", "WHAT", 16, _what, grow=True),
 )  # fmt: skip
 

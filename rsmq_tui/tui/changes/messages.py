@@ -103,7 +103,7 @@ def _body(message: ChangedMessage, _: _Context) -> Piece:
 _COLUMNS: tuple[Column[ChangedMessage, _Context], ...] = (
     Column("mark", "", 1, _mark),
     Column("id", "ID", 16, lambda message, _: (message.id, "muted"), drop=4),
-    Column("state", "STATE", 9, _state, grow=True, most=12),
+    Column("state", "STATE", 9, _state, grow=True, width_max=12),
     Column("sent", "AGE", 8, _sent, drop=1, right=True),
     Column("rc", "RC", 5, lambda message, _: (count(message.rc), ""), drop=2, right=True),
     Column("size", "SIZE", 9, lambda message, _: (size(message.size), ""), drop=3, right=True),

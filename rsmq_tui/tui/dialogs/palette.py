@@ -212,7 +212,7 @@ def found(commands: Iterable[PaletteEntry], typed: str, used: Sequence[str]) -> 
 
 
 _COLUMNS: tuple[Column[PaletteEntry, None], ...] = (
-    Column("name", "COMMAND", 20, lambda command, _: (command.name, "strong"), most=200),
+    Column("name", "COMMAND", 20, lambda command, _: (command.name, "strong"), width_max=200),
     Column("key", "KEY", 16, lambda command, _: (command.key, "muted"), drop=1, right=True),
 )
 

@@ -188,7 +188,7 @@ def _ok_again(row: Incident, _: HistoryContext) -> Piece:
 
 INCIDENT_COLUMNS: tuple[Column[Incident, HistoryContext], ...] = (
     Column("worst", "WORST", 10, lambda row, _: (trouble_words(row.worst), trouble_token(row.worst))),
-    Column("queue", "QUEUE", 10, _incident_name, most=32),
+    Column("queue", "QUEUE", 10, _incident_name, width_max=32),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
     Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
     Column("ok", "OK AGAIN", 11, _ok_again, drop=5, right=True),
@@ -200,7 +200,7 @@ INCIDENT_COLUMNS: tuple[Column[Incident, HistoryContext], ...] = (
 
 EPISODE_COLUMNS: tuple[Column[Episode, HistoryContext], ...] = (
     Column("verdict", "VERDICT", 10, lambda row, _: (trouble_words(row.verdict), trouble_token(row.verdict))),
-    Column("queue", "QUEUE", 10, _episode_name, most=24),
+    Column("queue", "QUEUE", 10, _episode_name, width_max=24),
     Column("start", "BEGAN", 11, lambda row, _: (moment(row.start_ms), "")),
     Column("lasted", "LASTED", 8, _lasted, drop=2, right=True),
     Column("recovered", "RECOVERED", 15, _recovered, drop=5, right=True),
@@ -216,7 +216,7 @@ def _there(row: Poison, _: HistoryContext) -> Piece:
 
 
 POISON_COLUMNS: tuple[Column[Poison, HistoryContext], ...] = (
-    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), width_max=30),
     Column("rc", "RC", 5, lambda row, _: (count(row.rc), "verdict-poisoned"), right=True),
     Column("there", "NOW", 6, _there),
     Column("sent", "SENT", 11, lambda row, _: (moment(row.sent_ms), ""), drop=3, right=True),
@@ -232,7 +232,7 @@ def _share(row: Advice, _: HistoryContext) -> Piece:
 
 
 ADVICE_COLUMNS: tuple[Column[Advice, HistoryContext], ...] = (
-    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), width_max=30),
     Column("vt", "VT", 8, lambda row, _: (seconds(row.vt_s), ""), right=True),
     Column("advised", "ADVISED", 8, lambda row, _: (seconds(row.advised_vt_s), "strong"), right=True),
     Column("again", "AGAIN", 7, lambda row, _: (compact(row.redeliveries), ""), drop=3, right=True),
@@ -257,7 +257,7 @@ def _reaches(row: Forecast, _: HistoryContext) -> Piece:
 
 
 FORECAST_COLUMNS: tuple[Column[Forecast, HistoryContext], ...] = (
-    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), most=30),
+    Column("queue", "QUEUE", 12, lambda row, context: (context.name(row.ref), "strong"), width_max=30),
     Column("metric", "METRIC", 12, lambda row, _: (METRIC_WORDS.get(row.metric, row.metric), ""), drop=2),
     Column("reaches", "REACHES", 17, _reaches),
     Column("limit", "LIMIT", 8, lambda row, _: (metric_value(row.metric, row.limit), ""), drop=1, right=True),
@@ -289,10 +289,10 @@ def _incident_of_change(row: ChangeRow, _: HistoryContext) -> Piece:
 
 CHANGE_COLUMNS: tuple[Column[ChangeRow, HistoryContext], ...] = (
     Column("time", "TIME", 14, lambda row, _: (_second(row.change.at_ms), "")),
-    Column("queue", "QUEUE", 10, lambda row, context: (context.name(row.ref), "strong"), most=20),
-    Column("by", "BY", 8, lambda row, _: (row.change.who, ""), drop=3, most=16),
-    Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, most=22),
-    Column("incident", "INCIDENT", 16, _incident_of_change, drop=4, grow=True, most=32),
+    Column("queue", "QUEUE", 10, lambda row, context: (context.name(row.ref), "strong"), width_max=20),
+    Column("by", "BY", 8, lambda row, _: (row.change.who, ""), drop=3, width_max=16),
+    Column("undone", "UNDONE", 11, _undone, drop=2, grow=True, width_max=22),
+    Column("incident", "INCIDENT", 16, _incident_of_change, drop=4, grow=True, width_max=32),
     Column("what", "WHAT", 30, lambda row, _: (row.change.summary, ""), grow=True),
 )
 

@@ -37,7 +37,7 @@ def _severity(finding: "Finding", _: str) -> Piece:
 
 FINDING_COLUMNS: tuple[Column["Finding", str], ...] = (
     Column("severity", "SEVERITY", 9, _severity),
-    Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or NO_NAME, "strong"), most=32),
+    Column("queue", "QUEUE", 16, lambda finding, _: (finding.queue or NO_NAME, "strong"), width_max=32),
     Column("what", "WHAT", 20, lambda finding, _: (finding.what, ""), grow=True),
     Column("fix", "FIX", 8, lambda finding, key: (_fix(finding, key), "muted"), drop=1),
 )

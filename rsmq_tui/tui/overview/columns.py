@@ -173,8 +173,8 @@ _TREND = "arrivals in each of the last ten minutes, scaled from zero; light bars
 # fmt: off
 QUEUE_COLUMNS = (
     QueueColumn("verdict", "VERDICT", 10, _verdict, sort_key=lambda queue: queue.verdict.rank),
-    QueueColumn("server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2, most=16,
-                sort_key=attrgetter("place")),
+    QueueColumn("server", "SERVER", 10, lambda queue, context: (context.titles[queue.place], "muted"), drop=2,
+                width_max=16, sort_key=attrgetter("place")),
     QueueColumn("kind", "KIND", 5, lambda queue, _: (queue.kind, "muted"), drop=4, sort_key=attrgetter("kind"),
                 fits=_some(lambda kind: kind is not RSMQ)),
     QueueColumn("queue", "QUEUE", 12, _name, grow=True, sort_key=attrgetter("name")),
@@ -218,7 +218,8 @@ QUEUE_COLUMNS = (
     # Arrivals in a list are not counted; the depth is known for all kinds.
     QueueColumn("held", "DEPTH, 10 MIN", 14, partial(_ten_minutes, Trend.depths), drop=12, sort_key=attrgetter("depth"),
                 descending=True, fits=_some(lambda kind: not kind.counts_arrivals)),
-    QueueColumn("drains", "DRAINS IN", 19, _outlook, drop=1, most=30, sort_key=attrgetter("drain_s"), descending=True,
+    QueueColumn("drains", "DRAINS IN", 19, _outlook, drop=1, width_max=30, sort_key=attrgetter("drain_s"),
+                descending=True,
                 meaning="time until no message is ready, at the current rates of arrivals and deletes"),
     # Limits that are reached first come first.
     QueueColumn("limit", "LIMIT", 20, _limit, drop=15, extra=True,

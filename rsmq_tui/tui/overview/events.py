@@ -76,8 +76,10 @@ def _queue(event: "Event") -> str:
 
 _COLUMNS: tuple[Column["Event", EventContext], ...] = (
     Column("time", "TIME", 8, _when, grow=True),
-    Column("server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, most=28, middle=True),
-    Column("queue", "QUEUE", 8, lambda event, _: (_queue(event), "strong"), grow=True, most=24),
+    Column(
+        "server", "SERVER", 12, lambda event, _: (event.server, "muted"), drop=2, grow=True, width_max=28, middle=True
+    ),
+    Column("queue", "QUEUE", 8, lambda event, _: (_queue(event), "strong"), grow=True, width_max=24),
     # The sentence shows the kind of the event.
     Column("what", "WHAT", 20, lambda event, _: (event.text, _TEXT_TOKENS[event.severity.value]), grow=True),
 )

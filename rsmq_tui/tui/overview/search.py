@@ -57,7 +57,7 @@ class QueueMatches:
         self, server: WatchedServer, queue: str, wanted: Filter, marks: Marks, order: MessageOrder | None
     ) -> None:
         self.server, self.queue = server, queue
-        self.hits = Hits(wanted, order=order or DUE, most=OF_QUEUE_MAX if order is None else LISTED_MAX)
+        self.hits = Hits(wanted, order=order or DUE, rows_max=OF_QUEUE_MAX if order is None else LISTED_MAX)
         self.marks = marks
         # How many of its messages are in the common list.
         self.listed = 0
@@ -272,7 +272,7 @@ def _body(line: SearchRow, context: _Context) -> Piece | list[Piece]:
 def _columns(*, clock_times: bool = False) -> tuple[Column[SearchRow, _Context], ...]:
     return (
         Column("mark", "", 1, _mark),
-        Column("queue", "QUEUE", 12, _queue, grow=True, most=32),
+        Column("queue", "QUEUE", 12, _queue, grow=True, width_max=32),
         *(_of_message(column) for column in message_columns(clock_times=clock_times)[1:-1]),
         Column("body", "BODY", 12, _body, grow=True),
     )

@@ -90,7 +90,7 @@ class SearchState(Enum):
 
 
 class Hits:
-    """The first ``most`` matches in an order; later ones are only counted, so that memory stays bounded.
+    """The first ``rows_max`` matches in an order; later ones are only counted, so that memory stays bounded.
 
     ``rows`` and ``keys`` stay the same objects until a row is added or changes. ``before`` has the earlier results of
     the same search, ``gone`` the ids of rows that have left the queue since, ``unknown`` those of items that were not
@@ -99,11 +99,11 @@ class Hits:
     """
 
     def __init__(
-        self, wanted: Filter, before: "Hits | None" = None, order: MessageOrder = DUE, most: int = ROWS_MAX
+        self, wanted: Filter, before: "Hits | None" = None, order: MessageOrder = DUE, rows_max: int = ROWS_MAX
     ) -> None:
         self.wanted = wanted
         self.order = order
-        self._most = most
+        self._rows_max = rows_max
         self.at_ms: int = 0
         self.error: str = "" if before is None else before.error
         self.before: Hits | None = None if before is None or not before.listed.at_ms else before.listed
@@ -191,14 +191,14 @@ class Hits:
 
     def _keep(self, progress: SearchProgress) -> None:
         """Keep the first matches; they may be found in the opposite order."""
-        last = self._kept[-1].place if len(self._kept) == self._most else None
+        last = self._kept[-1].place if len(self._kept) == self._rows_max else None
         place = _placing(self.order, progress)
         found = [(place(message), message) for message in progress.messages]
         belonging = [_Kept(place, message, progress) for place, message in found if last is None or place < last]
         if belonging:
             self._kept += belonging
             self._kept.sort(key=attrgetter("place"))
-            del self._kept[self._most :]
+            del self._kept[self._rows_max :]
             self._arranged = False
 
 

@@ -544,10 +544,10 @@ def is_json(body: bytes) -> bool:
             return True
     if body[:BLOCK_BYTES].lstrip()[:1] not in (b"{", b"["):
         return False
-    lines, most = JsonLines(body), len(body) if len(body) <= _CHECKED_BYTES_MAX else _JUDGED_BLOCKS
-    while not lines.is_read and not lines.problem and most > 0:
+    lines, blocks_left = JsonLines(body), len(body) if len(body) <= _CHECKED_BYTES_MAX else _JUDGED_BLOCKS
+    while not lines.is_read and not lines.problem and blocks_left > 0:
         lines.read_on()
-        most -= 1
+        blocks_left -= 1
     return not lines.problem
 
 
@@ -638,16 +638,16 @@ class TextSearch:
         if step < 0:
             parts = [(0, start), (max(0, start - _MATCH_BYTES_MAX), len(body))]
         for first, last in parts:
-            places = range(first, last, _SEARCHED_BYTES)
-            for place in places if step > 0 else reversed(places):
-                ends = min(last, place + _SEARCHED_BYTES)
-                over = ends if step < 0 and ends == start else ends + _MATCH_BYTES_MAX
+            begins = range(first, last, _SEARCHED_BYTES)
+            for begin in begins if step > 0 else reversed(begins):
+                end = min(last, begin + _SEARCHED_BYTES)
+                limit = end if step < 0 and end == start else end + _MATCH_BYTES_MAX
                 if step > 0:
-                    match = self._stored.search(body, place, over)
+                    match = self._stored.search(body, begin, limit)
                     found = None if match is None else match.start()
                 else:
-                    starts = (match.start() for match in self._stored.finditer(body, place, over))
-                    found = max((at for at in starts if at < ends), default=None)
+                    starts = (match.start() for match in self._stored.finditer(body, begin, limit))
+                    found = max((at for at in starts if at < end), default=None)
                 if found is not None:
                     return found
                 yield

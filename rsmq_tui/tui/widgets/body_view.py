@@ -33,6 +33,8 @@ _TURN_S = 0.01
 # takes hundreds of steps.
 _QUICK_STEPS, _QUICK_S = 10, 0.000_15
 _TURN_OF_OTHERS_S = 0.5
+# No line has as many rows, so it stands for the last one.
+_LAST_ROW = 1 << 30
 
 
 class BodyView(LineView):
@@ -295,7 +297,7 @@ class BodyView(LineView):
             number = following
             rows = len(self._rows(number))
             yield from ((number, at) for at in (range(row, rows) if step > 0 else range(min(row, rows - 1), -1, -1)))
-            row = 0 if step > 0 else 1 << 30
+            row = 0 if step > 0 else _LAST_ROW
             following = None if self._document is None else self._document.next(number, step)
 
     def _scroll(self, rows: int) -> None:
@@ -313,7 +315,7 @@ class BodyView(LineView):
         self.repaint()
         self._show_border()
 
-    def _first_for(self, last: int, row: int = 1 << 30) -> tuple[int, int]:
+    def _first_for(self, last: int, row: int = _LAST_ROW) -> tuple[int, int]:
         """Return the first row of the screen whose last one is a row of the line ``last``."""
         *_, first = islice(self._rows_from(last, row, -1), max(1, self.size.height))
         return first
@@ -334,10 +336,10 @@ class BodyView(LineView):
         lines = self._document.lines
         before = wanted.number_in(lines.body, lines.line(number).start, found)
         texts = ["".join(text for text, _ in row) for row in self._rows(number)]
-        places = [match.start() for match in wanted.shown.finditer("".join(texts))]
+        starts = [match.start() for match in wanted.shown.finditer("".join(texts))]
         # A match that continues in the next line is in the last row.
         ends = list(accumulate(map(len, texts)))
-        return bisect_right(ends, places[before]) if before < len(places) else len(texts) - 1
+        return bisect_right(ends, starts[before]) if before < len(starts) else len(texts) - 1
 
     def _rows(self, number: int) -> list[list[Piece]]:
         rows = self._wrapped.get(number)

@@ -322,22 +322,24 @@ class TextLine(Painted):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._pieces: Sequence[Piece] = ()
-        self._height = self._most = 1
+        self._height = self._lines_max = 1
         self._width = 0
 
     def on_resize(self) -> None:
         """Take as many lines as the words need in this width."""
         if self.size.width != self._width:
             self._width = self.size.width
-            self.show(self._pieces, self._most)
+            self.show(self._pieces, self._lines_max)
 
-    def show(self, pieces: Sequence[Piece], most: int = 1, *, keep: bool = False) -> None:
-        """Show these pieces, on ``most`` lines at most.
+    def show(self, pieces: Sequence[Piece], lines_max: int = 1, *, keep: bool = False) -> None:
+        """Show these pieces, on ``lines_max`` lines at most.
 
         To ``keep``, on no fewer lines than before, until the width changes: what is below does not jump with each poll.
         """
-        self._pieces, self._most = pieces, most
-        height = max(self._height if keep else 1, min(most, len(self._wrapped()))) if most > 1 and self.size else 1
+        self._pieces, self._lines_max = pieces, lines_max
+        height = 1
+        if lines_max > 1 and self.size:
+            height = max(self._height if keep else 1, min(lines_max, len(self._wrapped())))
         if height != self._height:
             self._height = height
             # The height from the style sheet, which may be more than one line.

@@ -32,11 +32,11 @@ class Column(Generic[R, C]):
 
     The content is a text with its style token, or several that are ``width`` wide together. In a narrow table, columns
     with the highest ``drop`` are left out first, those with the same value together; 0 always stays. Free width goes to
-    the columns that can use it, in the order of ``drop``: up to ``most`` cells, or, with ``grow``, as many as the texts
-    shown so far need, if those are fewer or there is no ``most``. The last column gets the rest. If even the columns
-    that stay do not fit, the widest text gets less. ``extra`` columns are shown only if columns with ``grow`` have all
-    the width that they need, up to a third of the table. Text that does not fit is cut off at its end, or in the
-    ``middle``. Titles have room for the mark of the sort order.
+    the columns that can use it, in the order of ``drop``: up to ``width_max`` cells, or, with ``grow``, as many as the
+    texts shown so far need, if those are fewer or there is no ``width_max``. The last column gets the rest. If even the
+    columns that stay do not fit, the widest text gets less. ``extra`` columns are shown only if columns with ``grow``
+    have all the width that they need, up to a third of the table. Text that does not fit is cut off at its end, or in
+    the ``middle``. Titles have room for the mark of the sort order.
     """
 
     id: str
@@ -46,16 +46,16 @@ class Column(Generic[R, C]):
     drop: int = 0
     right: bool = False
     grow: bool = False
-    most: int = 0
+    width_max: int = 0
     middle: bool = False
     extra: bool = False
 
     def wanted(self, widest: Mapping[str, int]) -> int:
         """Return how many cells it can use, by the widths of the widest texts of columns."""
         if not self.grow:
-            return self.most
+            return self.width_max
         cells = widest.get(self.id, 0)
-        return min(cells, self.most) if self.most else cells
+        return min(cells, self.width_max) if self.width_max else cells
 
 
 def fitting_columns(
