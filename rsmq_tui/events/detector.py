@@ -379,67 +379,67 @@ class QueueDetector:
     def _follow(self, queue: QueueState, last: QueueState | None = None) -> None:
         """Report a verdict that changed, or wait; ``last`` is the state before it, None if that is not known."""
         verdict = queue.verdict
-        known = self._verdicts.get(queue.name)
+        tracked = self._verdicts.get(queue.name)
         if verdict is Verdict.WATCHING:
             # It is not a verdict yet: the last one still applies, but whether it lasts is unknown.
             self._watched.add(queue.name)
             return
         self._watched.discard(queue.name)
-        if known is None and verdict is Verdict.OK:
+        if tracked is None and verdict is Verdict.OK:
             return
-        if known is None:
-            known = self._verdicts[queue.name] = _QueueVerdict(Verdict.OK)
-        elif known.reported is None and verdict is Verdict.OK:
+        if tracked is None:
+            tracked = self._verdicts[queue.name] = _QueueVerdict(Verdict.OK)
+        elif tracked.reported is None and verdict is Verdict.OK:
             # Nothing was known of it, and nothing is wrong.
             del self._verdicts[queue.name]
             return
-        reported = self._reported.pop(queue.name, None)
-        if reported is not None and verdict.is_trouble and not self._is_later(queue, reported):
-            known.value = verdict
+        logged = self._reported.pop(queue.name, None)
+        if logged is not None and verdict.is_trouble and not self._is_later(queue, logged):
+            tracked.value = verdict
             return
-        if verdict is known.value:
+        if verdict is tracked.value:
             return
-        if verdict is known.reported:
-            known.ended_ms = None
-        elif last is not None and last.verdict is known.reported and last.pending_since_ms is not None:
+        if verdict is tracked.reported:
+            tracked.ended_ms = None
+        elif last is not None and last.verdict is tracked.reported and last.pending_since_ms is not None:
             # A verdict lasts longer than its condition. Another trouble may follow before the queue is ok.
-            known.ended_ms = last.pending_since_ms
-        if known.change(verdict, self._at_ms, self._last_ms):
-            changes = known.changes
+            tracked.ended_ms = last.pending_since_ms
+        if tracked.change(verdict, self._at_ms, self._last_ms):
+            changes = tracked.changes
             words = (
                 f"its verdict changes often, {verdict} now: the next one is reported when it has lasted for "
                 f"{duration(QUEUE_FLAP_SPAN_MS)}, or for {duration(FLAP_SPAN_MS)} if it is {_ERRORS}"
             )
-            details = {"verdict": verdict.value, "before": known.reported.value, "changes": changes}
+            details = {"verdict": verdict.value, "before": tracked.reported.value, "changes": changes}
             self._add(EventKind.FLAPPING, Severity.WARNING, words, queue.name, details=details)
-        is_worse = known.reported is None or verdict.rank < known.reported.rank
-        if is_worse and (not known.is_flapping or known.is_new):
-            self._report(queue, last, known)
-        elif known.is_flapping or verdict is not known.reported:
+        is_worse = tracked.reported is None or verdict.rank < tracked.reported.rank
+        if is_worse and (not tracked.is_flapping or tracked.is_new):
+            self._report(queue, last, tracked)
+        elif tracked.is_flapping or verdict is not tracked.reported:
             self._held[queue.name] = queue, last
         else:
             self._held.pop(queue.name, None)
 
-    def _is_later(self, queue: QueueState, reported: ReportedVerdict) -> bool:
+    def _is_later(self, queue: QueueState, logged: ReportedVerdict) -> bool:
         """Return whether a first verdict is certainly newer than the log.
 
         A dashboard that was started later may see another trouble than one that has watched for longer.
         """
-        is_known = queue.since_ms is not None and reported.at_ms < queue.since_ms < self._begin_ms
+        is_known = queue.since_ms is not None and logged.at_ms < queue.since_ms < self._begin_ms
         return is_known or queue.verdict is Verdict.BROKEN
 
     def _settle(self) -> None:
         for name, (queue, last) in list(self._held.items()):
             if name in self._watched:
                 continue
-            known = self._verdicts[name]
+            tracked = self._verdicts[name]
             is_error = _SEVERITIES.get(queue.verdict) is Severity.ERROR
-            if known.is_settled(self._at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
-                self._report(queue, last, known)
+            if tracked.is_settled(self._at_ms, HOLD_MS, FLAP_SPAN_MS if is_error else None):
+                self._report(queue, last, tracked)
 
-    def _report(self, queue: QueueState, last: QueueState | None, known: _QueueVerdict) -> None:
-        before, changed_ms, lasted_ms = known.reported, known.changed_ms, known.lasted_ms(last)
-        changes = known.report()
+    def _report(self, queue: QueueState, last: QueueState | None, tracked: _QueueVerdict) -> None:
+        before, changed_ms, lasted_ms = tracked.reported, tracked.changed_ms, tracked.lasted_ms(last)
+        changes = tracked.report()
         self._held.pop(queue.name, None)
         verdict = queue.verdict
         is_over = verdict is Verdict.OK
@@ -458,10 +458,10 @@ class QueueDetector:
         }
         begin_ms = changed_ms if queue.since_ms is None else queue.since_ms
         if verdict.is_trouble:
-            known.began_ms = begin_ms
+            tracked.began_ms = begin_ms
         self._add(
             EventKind.VERDICT, _SEVERITIES.get(verdict, Severity.INFO), words, queue.name, at_ms=changed_ms,
-            details=details, same=verdict.value, begin_ms=begin_ms, after_ms=known.after_ms,
+            details=details, same=verdict.value, begin_ms=begin_ms, after_ms=tracked.after_ms,
         )  # fmt: skip
 
     def _add(
@@ -707,9 +707,9 @@ class ServerDetector:
             words = f"its role is {info.role} now, was {before.role}: failed over"
             details = {"role": info.role, "before": before.role}
             found.append(self._event(at_ms, EventKind.ROLE, Severity.WARNING, words, details, same=info.role))
-        known = before.evicted_keys if info.run_id == before.run_id else 0
+        counted = before.evicted_keys if info.run_id == before.run_id else 0
         # The counter may have been reset by CONFIG RESETSTAT.
-        self._evicted += max(0, info.evicted_keys - known)
+        self._evicted += max(0, info.evicted_keys - counted)
         if self._evicted and not _is_within(EVICTED_EVERY_MS, self._evicted_reported_ms, at_ms):
             words = f"evicted {plural(self._evicted, 'key')} because its memory was full: messages may be lost"
             details = {"keys": self._evicted, "evicted_keys": info.evicted_keys}

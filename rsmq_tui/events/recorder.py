@@ -296,8 +296,8 @@ class EventRecorder:
         """Return what begins and ends of the maintenance of a server, by the local clock, as for alerts."""
         if expected is None or not expected.spans:
             return []
-        known = self._maintenance.setdefault((server, expected.spans), MaintenanceDetector(expected))
-        return known.observe(server, self._wall_s() * 1000)
+        detector = self._maintenance.setdefault((server, expected.spans), MaintenanceDetector(expected))
+        return detector.observe(server, self._wall_s() * 1000)
 
     def _with_changes(self, events: list[Event]) -> list[Event]:
         """Return the events; if a change from this machine deleted a queue, its event names the change."""
