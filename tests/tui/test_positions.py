@@ -71,15 +71,15 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
         for number in (0, 1, 10, 1234, 2999):
             found = await find(source, "q", "all", Sent(at_ms + number * 1000), lambda _: None)
             assert found.row is not None
-            assert in_order[found.place] == found.row.id
+            assert in_order[found.offset] == found.row.id
             assert found.row.sent_ms is not None
             assert found.row.sent_ms >= at_ms + number * 1000
-            earlier = in_order[: found.place]
+            earlier = in_order[: found.offset]
             assert not [id for id in earlier if id in ids[number:]]
             assert "examined" in found.words
         for number, words in ((3_000, ""), (99_999, "there are 3,000")):
             found = await find(source, "q", "all", Number(number), lambda _: None)
-            assert (found.place, found.words) == (2999, words)
+            assert (found.offset, found.words) == (2999, words)
         for wanted in (Sent(at_ms + 3_000_000), IdPrefix("nope")):
             with pytest.raises(PositionError):
                 await find(source, "q", "all", wanted, lambda _: None)
@@ -90,10 +90,10 @@ async def test_a_time_is_found_where_messages_that_were_received_lie_in_between(
             await find(source, "q", "all", Sent(at_ms + 3_000_000 - 600_000 + 3_600_000 - 2_900_000), lambda _: None)
         seen: list[SearchProgress] = []
         found = await find(source, "q", "ready", IdPrefix(ids[7][:-3]), seen.append)
-        assert (found.row and found.row.id, in_order[found.place]) == (ids[7], ids[7])
+        assert (found.row and found.row.id, in_order[found.offset]) == (ids[7], ids[7])
         assert seen
         assert (await find(source, "q", "ready", IdPrefix(ids[2990]), lambda _: None)).part == "all"
-        assert (await find(source, "q", "all", Share(100), lambda _: None)).place == 2999
+        assert (await find(source, "q", "all", Share(100), lambda _: None)).offset == 2999
         client.set("rsmq:wrong", "x")
         with pytest.raises(PeekError):
             await find(source, "wrong", "all", IdPrefix("x"), lambda _: None)
@@ -137,11 +137,11 @@ async def test_an_item_of_a_list_is_found_by_its_time_in_few_reads(client: redis
     async with aclosing(ListPoller(ListReader(redis_url, RIGHT, [QUEUE]), age=age_path("made"))) as source:
         for number in (100, 101, 3333, 4999):
             found = await find(source, QUEUE, "all", Sent(NOON_MS + number * 1000 - 500), lambda _: None)
-            assert found.place == number - 100
+            assert found.offset == number - 100
             reads = int(found.words.rpartition("; ")[2].split()[0])
             assert reads <= 14
-        assert (await find(source, QUEUE, "all", Number(4905), lambda _: None)).place == 4904
-        assert (await find(source, QUEUE, "hidden", Share(50), lambda _: None)).place == 2
+        assert (await find(source, QUEUE, "all", Number(4905), lambda _: None)).offset == 4904
+        assert (await find(source, QUEUE, "hidden", Share(50), lambda _: None)).offset == 2
         with pytest.raises(PositionError):
             await find(source, QUEUE, "all", Sent(NOON_MS + 5_000_000), lambda _: None)
     async with aclosing(ListPoller(ListReader(redis_url, RIGHT, [QUEUE]))) as source:

@@ -444,5 +444,5 @@ async def test_a_page_of_the_whole_queue_tells_what_all_tabs_hold(source: Script
 )
 def test_the_position_stays_when_the_numbers_of_other_tabs_do_not_fit(width: int, shown: str) -> None:
     numbers = {"all": "306", "ready": "300", "in flight": "5", "delayed": "1", "poison": "33"}
-    pieces = Tabs(kind_named("rsmq").tabs).pieces(numbers, width, place="1 of 306")
+    pieces = Tabs(kind_named("rsmq").tabs).pieces(numbers, width, position="1 of 306")
     assert " ".join("".join(text for text, _ in pieces).split()) == shown

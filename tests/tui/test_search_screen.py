@@ -539,7 +539,7 @@ def test_what_makes_results_incomplete_is_shown_before_their_age() -> None:
         (110, f" filter: refund   {matched} · {incomplete}, 1m 0s old"),
         (84, f" {matched} · {incomplete}"),
     ):
-        pieces = search_pieces(hits, "refund", width, place=1, now_ms=START_MS + 60_000, refresh="r")
+        pieces = search_pieces(hits, "refund", width, position=1, now_ms=START_MS + 60_000, refresh="r")
         assert "".join(text for text, _ in pieces) == expected
 
 
@@ -547,7 +547,7 @@ def test_in_80_columns_the_order_stays_and_other_words_are_shorter() -> None:
     hits = Hits(parse_filter("refund"), order=MessageOrder("rc", reverse=True))
     hits.add(SearchProgress(START_MS, 1_234_567, 123_456, 12_345, 1_234, ()))
     hits.end(SearchState.STOPPED)
-    pieces = search_pieces(hits, "refund", 80, place=1, now_ms=START_MS + 60_000, refresh="r")
+    pieces = search_pieces(hits, "refund", 80, position=1, now_ms=START_MS + 60_000, refresh="r")
     words = "".join(text for text, _ in pieces)
     assert words == " 1 of 12,345 matches, least received first · 1,234 too long · stopped at 10%"
 

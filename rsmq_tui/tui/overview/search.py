@@ -206,14 +206,14 @@ class QueuesSearch:
             if self.is_grouped or hits.not_searched or hits.error:
                 yield SearchRow(found, None)
             if self.is_grouped:
-                yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.place_of))
+                yield from (SearchRow(found, row) for row in sorted(hits.rows, key=DUE.sort_key))
 
     def _sorted(self) -> Sequence[SearchRow]:
         """Return the first messages of all queues in the order."""
         rows = []
         for found in self.found.values():
             found.hits.arrange()
-            rows += [(self.order.place_of(row), found.key, SearchRow(found, row)) for row in found.hits.rows]
+            rows += [(self.order.sort_key(row), found.key, SearchRow(found, row)) for row in found.hits.rows]
         return [row for *_, row in sorted(rows, key=itemgetter(0, 1))[:LISTED_MAX]]
 
 

@@ -30,7 +30,7 @@ from rsmq_tui.tui.dashboard import Dashboard, dashboard_of
 from rsmq_tui.tui.queue.columns import MessageContext, message_columns
 from rsmq_tui.tui.queue.marks import Marks
 from rsmq_tui.tui.queue.pager import OncePerPoll, Pager
-from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, place_among
+from rsmq_tui.tui.queue.positions import FoundPosition, Position, PositionError, beyond_words, find, index_among
 from rsmq_tui.tui.queue.search import (
     DUE,
     MATCH,
@@ -56,9 +56,9 @@ def _top(_: Page) -> int:
 
 
 def _row_of(found: FoundPosition, page: Page) -> int:
-    """Return the row of the found message; if it has moved meanwhile, of its former place."""
-    places = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
-    return next(places, found.place - page.start + page.bounds(found.part)[0])
+    """Return the row of the found message; if it has moved meanwhile, the row at its former position."""
+    indexes = (index for index, row in enumerate(page.rows) if found.row is not None and row.id == found.row.id)
+    return next(indexes, found.offset - page.start + page.bounds(found.part)[0])
 
 
 class PagedTable(RowTable[MessageRow, MessageContext]):
@@ -316,7 +316,7 @@ class MessageList(Vertical):
             self._go_to(position)
             return
         try:
-            self.table.place_cursor(place_among(self.table.rows, position))
+            self.table.place_cursor(index_among(self.table.rows, position))
         except PositionError as error:
             self._warn(str(error))
         if words := beyond_words(position, len(self.table.rows)):
@@ -337,7 +337,7 @@ class MessageList(Vertical):
         if found.part != part:
             self.tabs.choose_part(found.part)
         self.marks.end_range()
-        request = self._pager.numbered(found.part, found.place, self.table.visible_rows)
+        request = self._pager.numbered(found.part, found.offset, self.table.visible_rows)
         self._read(request, partial(_row_of, found))
         if found.words:
             self.notify(found.words, markup=False)
@@ -523,8 +523,8 @@ class MessageList(Vertical):
 
     def _show_head_of_page(self) -> None:
         marked = self.marks.words(self.wanted, self.tabs.number_in_part(self._page or self._state), is_final=True)
-        place, stale = self._pager.place(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
-        pieces = self.tabs.pieces(self._numbers, self.size.width, marked=marked, place=place, stale=stale)
+        position, stale = self._pager.position(self.table.cursor_index), self._pager.staleness(self._now_ms(0))
+        pieces = self.tabs.pieces(self._numbers, self.size.width, marked=marked, position=position, stale=stale)
         self._tab_line.show(pieces)
         words = self._finding or self._order_words
         self._search_line.display = bool(words) and not self.filter_line.is_open
@@ -544,9 +544,9 @@ class MessageList(Vertical):
         if self._order_asked is not None:
             self._search_line.show([(self._order_words, "strong")])
             return
-        place, refresh = self.table.cursor_index + 1 if self.table.rows else 0, self._dashboard.keymap.face("refresh")
-        text = self.typed.text
-        pieces = search_pieces(hits, text, width, noun=noun, place=place, now_ms=now_ms, refresh=refresh)
+        position = self.table.cursor_index + 1 if self.table.rows else 0
+        text, refresh = self.typed.text, self._dashboard.keymap.face("refresh")
+        pieces = search_pieces(hits, text, width, noun=noun, position=position, now_ms=now_ms, refresh=refresh)
         self._search_line.show(pieces)
 
     @property

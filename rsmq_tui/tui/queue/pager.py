@@ -32,7 +32,7 @@ class Pager:
         """Whether the page could not be read again."""
         return self.page is not None and self.error is not None
 
-    def place(self, row: int) -> str:
+    def position(self, row: int) -> str:
         """Return the position of a row of the page in its part of the queue: 31 of 3,021."""
         page = self.page
         if page is None or not page.rows:
@@ -70,15 +70,15 @@ class Pager:
         """Whether another page than the shown one is on its way."""
         return self.pending is not None and self._coming is self.pending
 
-    def numbered(self, part: Part, place: int, rows: int) -> PageRequest:
-        """Return the request for the page with the message at a place in a part, counted from 0.
+    def numbered(self, part: Part, offset: int, rows: int) -> PageRequest:
+        """Return the request for the page with the message at an offset in a part.
 
         It is the top row, unless too few messages come after it.
         """
         if self.page is not None:
             low, high = self.page.bounds(part)
-            place = max(0, min(place, high - low - rows))
-        return replace(self.of_part(part), offset=place)
+            offset = max(0, min(offset, high - low - rows))
+        return replace(self.of_part(part), offset=offset)
 
     def turned(self, step: int) -> PageRequest | None:
         """Return the request for the next page or the one before; None if there is none.

@@ -73,30 +73,30 @@ def read_position(text: str, now_ms: int) -> Position:
 
 
 class FoundPosition(NamedTuple):
-    """Where a position is: ``place`` counts from 0 in the ``part``.
+    """Where a position is: ``offset`` counts from 0 in the ``part``.
 
     ``row`` is the message that was searched for. ``words`` describe what was examined, if that is not obvious.
     """
 
     part: Part
-    place: int
+    offset: int
     row: MessageRow | None = None
     words: str = ""
 
 
-def place_among(rows: Sequence[MessageRow], position: Position) -> int:
+def index_among(rows: Sequence[MessageRow], position: Position) -> int:
     """Return the index of a position in listed rows; raises ``PositionError``."""
     match position:
         case Number() | Share():
-            return _place_of(position, len(rows))
+            return _index_of(position, len(rows))
         case Sent(at_ms):
-            places = (n for n, row in enumerate(rows) if row.sent_ms is not None and row.sent_ms >= at_ms)
+            indexes = (n for n, row in enumerate(rows) if row.sent_ms is not None and row.sent_ms >= at_ms)
         case IdPrefix(id):
-            places = (n for n, row in enumerate(rows) if row.id.startswith(id))
-    place = next(places, None)
-    if place is None:
+            indexes = (n for n, row in enumerate(rows) if row.id.startswith(id))
+    index = next(indexes, None)
+    if index is None:
         raise PositionError(f"none of the {plural(len(rows), 'listed message')} {_missing(position)}")
-    return place
+    return index
 
 
 async def find(
@@ -110,7 +110,7 @@ async def find(
     match position:
         case Number() | Share():
             low, high = (await source.peek(PageRequest(queue, part, count=1))).bounds(part)
-            return FoundPosition(part, _place_of(position, high - low), words=beyond_words(position, high - low))
+            return FoundPosition(part, _index_of(position, high - low), words=beyond_words(position, high - low))
         case Sent(at_ms):
             first = await source.peek(PageRequest(queue, part, count=1))
             if first.rows and first.rows[0].is_item:
@@ -185,7 +185,7 @@ async def _with_prefix(
     return None
 
 
-def _place_of(position: Number | Share, total: int) -> int:
+def _index_of(position: Number | Share, total: int) -> int:
     wanted = position.number - 1 if isinstance(position, Number) else math.floor(total * position.percent / 100)
     return max(0, min(wanted, total - 1))
 

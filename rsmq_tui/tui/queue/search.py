@@ -27,7 +27,7 @@ _NOW_MS = 1_000
 SORTED_AT_ONCE = 10_000
 MATCH = "match"
 
-_Place = tuple[float, bytes]
+_SortKey = tuple[float, bytes]
 
 
 class MessageOrder(Order):
@@ -46,7 +46,7 @@ class MessageOrder(Order):
         # The oldest messages were sent first.
         return -1 if self.downwards is not (self.column == "age") else 1
 
-    def place_of(self, row: MessageRow) -> _Place:
+    def sort_key(self, row: MessageRow) -> _SortKey:
         """Return the sort key of a row; unknown values come last."""
         known = _VALUES[self.column](row)
         return float("inf") if known is None else self.sign * known, order_of(name_bytes(row.id))
@@ -191,13 +191,13 @@ class Hits:
 
     def _keep(self, progress: SearchProgress) -> None:
         """Keep the first matches; they may be found in the opposite order."""
-        last = self._kept[-1].place if len(self._kept) == self._rows_max else None
-        place = _placing(self.order, progress)
-        found = [(place(message), message) for message in progress.messages]
-        belonging = [_Kept(place, message, progress) for place, message in found if last is None or place < last]
+        last = self._kept[-1].sort_key if len(self._kept) == self._rows_max else None
+        sort_key = _sort_key_of(self.order, progress)
+        found = [(sort_key(message), message) for message in progress.messages]
+        belonging = [_Kept(key, message, progress) for key, message in found if last is None or key < last]
         if belonging:
             self._kept += belonging
-            self._kept.sort(key=attrgetter("place"))
+            self._kept.sort(key=attrgetter("sort_key"))
             del self._kept[self._rows_max :]
             self._arranged = False
 
@@ -205,10 +205,10 @@ class Hits:
 class _Kept:
     """A match among the first; its row is made on demand, because most are displaced by earlier matches before that."""
 
-    __slots__ = ("_at", "_message", "_row", "place")
+    __slots__ = ("_at", "_message", "_row", "sort_key")
 
-    def __init__(self, place: _Place, message: RawMessage, progress: SearchProgress) -> None:
-        self.place = place
+    def __init__(self, sort_key: _SortKey, message: RawMessage, progress: SearchProgress) -> None:
+        self.sort_key = sort_key
         self._row: MessageRow | None = None
         if progress.age is None:
             # Only the part of the body that is shown is kept.
@@ -225,7 +225,7 @@ class _Kept:
         return self._row
 
 
-def _placing(order: MessageOrder, progress: SearchProgress) -> Callable[[RawMessage], _Place]:
+def _sort_key_of(order: MessageOrder, progress: SearchProgress) -> Callable[[RawMessage], _SortKey]:
     """Return the sort key of an order; unknown values come last."""
     sent_at = sent_by_id if progress.age is None else sent_by(progress.age)
     values: dict[str, Callable[[RawMessage], float | None]] = {
@@ -236,26 +236,26 @@ def _placing(order: MessageOrder, progress: SearchProgress) -> Callable[[RawMess
     }
     value, sign = values[order.column], order.sign
 
-    def place(message: RawMessage) -> _Place:
+    def sort_key(message: RawMessage) -> _SortKey:
         known = value(message)
         return float("inf") if known is None else sign * known, order_of(message.id)
 
-    return place
+    return sort_key
 
 
 def search_pieces(
-    hits: Hits, text: str, width: int, *, noun: str = MATCH, place: int, now_ms: int, refresh: str
+    hits: Hits, text: str, width: int, *, noun: str = MATCH, position: int, now_ms: int, refresh: str
 ) -> list[Piece]:
-    """Return the filter, the cursor's ``place`` among the matches, and the progress, in at most ``width`` cells.
+    """Return the filter, the cursor's ``position`` among the matches, and the progress, in at most ``width`` cells.
 
-    The order, and the reasons why the results are incomplete, are left out last, and are shortened first. ``place``
+    The order, and the reasons why the results are incomplete, are left out last, and are shortened first. ``position``
     counts from 1; 0 if nothing is listed. ``refresh`` is the key that searches again.
     """
     counted = hits.listed if hits.error else hits
     number = counted.matched if counted.at_ms or not hits.error else None
     matched = matches(number) if noun == MATCH else f"{count(number)} {noun}"
-    if place:
-        matched = f"{count(place)} of {matched}"
+    if position:
+        matched = f"{count(position)} of {matched}"
     pieces: list[Piece] = []
     for is_short in (False, True):
         ranked: list[tuple[int, Piece]] = [(0, (matched, "strong"))]

@@ -78,7 +78,7 @@ class Tabs:
         return texts
 
     def pieces(
-        self, numbers: Mapping[str, str], width: int, *, marked: str = "", place: str = "", stale: str = ""
+        self, numbers: Mapping[str, str], width: int, *, marked: str = "", position: str = "", stale: str = ""
     ) -> list[Piece]:
         """Return the tabs with their numbers, the marks, and the position; what does not fit is dropped by importance.
 
@@ -92,7 +92,7 @@ class Tabs:
         marks: list[Piece] = [(f"   {marked}", "strong")] if marked else []
         if stale:
             return [tab_alone(full, index)[0], *marks, (f" ✗ {printable(stale, 230)}", "alarm")]
-        where: list[Piece] = [(f"   {place}", "muted")] if place else []
+        where: list[Piece] = [(f"   {position}", "muted")] if position else []
         lines = (
             [*tab_line(full, index), *marks, *where],
             [*tab_line(short, index), *marks, *where],
