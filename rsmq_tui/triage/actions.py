@@ -359,9 +359,9 @@ class Effect(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some of the messages of a change: their places in its batches, by the numbers of the batches."""
+    """Some of the messages of a change: the indexes of their edits in its batches, by the numbers of the batches."""
 
-    places: Mapping[int, Collection[int]]
+    edit_indexes: Mapping[int, Collection[int]]
 
 
 class Undo(Action):

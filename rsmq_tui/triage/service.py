@@ -150,7 +150,7 @@ class ChangeService:
             else:
                 found = await asyncio.to_thread(change_to_undo, journal, server, change, unsettled=unsettled)
             if isinstance(scope, Chosen) and change not in (None, found.change):
-                # In a redo, which has only what came back, they are at other places.
+                # In a redo, which has only what came back, they have other indexes.
                 scope = Named(scope.ids)
             editor = self._editor_of(found.ns, found.queue)
             return await preview_of_undo(

@@ -63,8 +63,8 @@ class BatchUndo(ABC):
         outcome = self.not_undone(entry)
         if self.part is None or not outcome:
             return outcome
-        places = self.part.places.get(entry.number, ())
-        return _without(outcome, lambda place: place not in places)
+        indexes = self.part.edit_indexes.get(entry.number, ())
+        return _without(outcome, lambda index: index not in indexes)
 
     async def left(self, entry: Entry) -> str:
         """Return ``still_done``; in a thread, if batches of earlier undos are read for it."""
@@ -94,15 +94,15 @@ class BatchUndo(ABC):
         return _without(entry.outcome, was_undone)
 
     def made_again(self, entry: Entry, left: str) -> set[int]:
-        """Return the places of edits that were undone, and that redos have made again; ``left`` is ``not_undone``."""
+        """Return the indexes of edits that were undone, and that redos have made again; ``left`` is ``not_undone``."""
         letters = zip(letters_of(entry.outcome or ""), letters_of(left), strict=True)
-        undone = [place for place, (before, now) in enumerate(letters) if before != now]
+        undone = [index for index, (before, now) in enumerate(letters) if before != now]
         edits, back = entry.batch.edits, self._in_effect(self.already.get(entry.number, ()))
         again = set()
-        for place in undone:
-            key = _key(edits[place])[::-1]
+        for index in undone:
+            key = _key(edits[index])[::-1]
             if not back[key]:
-                again.add(place)
+                again.add(index)
             back[key] -= bool(back[key])
         return again
 
@@ -240,7 +240,7 @@ class Undos:
         """Iterate over the batches of the change, or those with messages of the part."""
         if self.part is None:
             return self.journal.entries(self.change, newest_first=newest_first)
-        numbers = sorted(self.part.places, reverse=newest_first)
+        numbers = sorted(self.part.edit_indexes, reverse=newest_first)
         return (self.journal.entry(self.change, number) for number in numbers)
 
 
@@ -273,9 +273,9 @@ async def prepare_undo(
         undo = undos.of(entry)
         if undo.is_unsettled(entry) and not unsettled:
             continue
-        if part is not None and (places := part.places.get(entry.number)):
+        if part is not None and (indexes := part.edit_indexes.get(entry.number)):
             left = await undo.left(entry)
-            if others := len(places) - left.count(Outcome.DONE):
+            if others := len(indexes) - left.count(Outcome.DONE):
                 yield _undone_meanwhile(others)
         async for step in undo.steps(editor, entry):
             step.undoes, step.counted = entry.number, entry.counted or is_rest
@@ -482,9 +482,9 @@ def _key(edit: Edit) -> _EditKey:
 
 
 def _without(outcome: str, is_without: Callable[[int], bool]) -> str:
-    """Return an outcome in which the edits at some of the places that were done count as taken back."""
+    """Return an outcome in which the edits at some of the indexes that were done count as taken back."""
     letters = list(letters_of(outcome))
-    for place, letter in enumerate(letters):
-        if letter == Outcome.DONE and is_without(place):
-            letters[place] = TAKEN_BACK
+    for index, letter in enumerate(letters):
+        if letter == Outcome.DONE and is_without(index):
+            letters[index] = TAKEN_BACK
     return "".join(letters) + outcome[len(letters) :]

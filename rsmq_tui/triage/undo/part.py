@@ -23,7 +23,7 @@ from rsmq_tui.triage.undo.inverse import BatchUndo, Undos
 class EntryLeft(NamedTuple):
     """A batch with messages, its edits as they were done, and ``left``, its outcome without what was undone since.
 
-    ``made_again`` are the places of what was undone, and made again by a redo.
+    ``made_again`` are the indexes of what was undone, and made again by a redo.
     """
 
     entry: Entry
@@ -33,9 +33,9 @@ class EntryLeft(NamedTuple):
     made_again: Set[int]
 
     @property
-    def places_left(self) -> list[int]:
-        """The places of the edits that were done and not undone."""
-        return [place for place, letter in enumerate(letters_of(self.left)) if letter == Outcome.DONE]
+    def indexes_left(self) -> list[int]:
+        """The indexes of the edits that were done and not undone."""
+        return [index for index, letter in enumerate(letters_of(self.left)) if letter == Outcome.DONE]
 
     @property
     def is_undone(self) -> list[bool]:
@@ -63,21 +63,21 @@ def entry_left(undos: Undos, change: Change, entry: Entry) -> EntryLeft:
 
 
 class Chosen(NamedTuple):
-    """Messages of a change, chosen by their places; ``ids`` are theirs, in any order."""
+    """Messages of a change, chosen by their indexes; ``ids`` are theirs, in any order."""
 
     part: Part
     ids: tuple[str, ...]
 
 
 PartScope = Named | Matching | Chosen
-"""Selects messages of a change: by ids, by a filter on what they were before the change, or by their places."""
+"""Selects messages of a change: by ids, by a filter on what they were before the change, or by their indexes."""
 
 # What is kept of the body of a message that a screen lists.
 _START_BYTES = 400
 
 
 class ChangedMessage(NamedTuple):
-    """A message of a change as it was before, or is after it if it is new: the edit at ``place`` of a batch.
+    """A message of a change as it was before, or is after it if it is new: the edit at ``edit_index`` in a batch.
 
     ``start`` is the start of its body, None if neither the journal has it nor a filter has read it. ``outcome`` is None
     if the batch was not carried out, and until ``is_known``. ``undone`` is True if it is undone now, ``made_again`` if
@@ -85,7 +85,7 @@ class ChangedMessage(NamedTuple):
     """
 
     number: int
-    place: int
+    edit_index: int
     id: str
     rc: int
     sent_ms: int | None
@@ -104,12 +104,12 @@ class ChangedMessage(NamedTuple):
 
 def chosen_of(messages: Iterable[ChangedMessage]) -> Chosen:
     """Return these messages as the scope of an undo."""
-    places: dict[int, set[int]] = {}
+    indexes: dict[int, set[int]] = {}
     ids = []
     for message in messages:
-        places.setdefault(message.number, set()).add(message.place)
+        indexes.setdefault(message.number, set()).add(message.edit_index)
         ids.append(message.id)
-    return Chosen(Part(places), tuple(ids))
+    return Chosen(Part(indexes), tuple(ids))
 
 
 async def changed_messages(
@@ -124,7 +124,7 @@ async def changed_messages(
     entries = entries_left(journal, change.change)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
         if matching is None:
-            messages = {place: _as_searched(edit) for place, edit in enumerate(found.edits)}
+            messages = {index: _as_searched(edit) for index, edit in enumerate(found.edits)}
         else:
             messages = await matching.found_in(found)
         yield await asyncio.to_thread(_rows_of, found, messages, change.at_ms)
@@ -134,21 +134,21 @@ def _rows_of(found: EntryLeft, messages: Mapping[int, RawMessage], at_ms: int) -
     letters = letters_of(found.entry.outcome or "")
     number, is_undone = found.entry.number, found.is_undone
     rows = []
-    for place, message in messages.items():
+    for index, message in messages.items():
         id, body = name_of(message.id), message.body
         rows.append(
             ChangedMessage(
                 number=number,
-                place=place,
+                edit_index=index,
                 id=id,
                 rc=leading_int(message.rc) or 0,
                 sent_ms=sent_ms(id, now_ms=at_ms),
                 size=message.size,
                 start=None if body is None else body[:_START_BYTES],
-                outcome=Outcome(letters[place]) if letters else None,
+                outcome=Outcome(letters[index]) if letters else None,
                 is_known=found.entry.outcome is not None,
-                undone=is_undone[place] and place not in found.made_again,
-                made_again=place in found.made_again,
+                undone=is_undone[index] and index not in found.made_again,
+                made_again=index in found.made_again,
             )
         )
     return rows
@@ -175,17 +175,17 @@ async def select_part(
     Raises ``TriageError`` if a filter needs bodies that are not stored.
     """
     chooser = _chooser_of(scope, editor, change)
-    places: dict[int, Collection[int]] = {}
+    indexes: dict[int, Collection[int]] = {}
     scanned = selected = 0
     entries = entries_left(journal, change.change, scope.part if isinstance(scope, Chosen) else None)
     while (found := await asyncio.to_thread(next, entries, None)) is not None:
         chosen = await chooser.choose(found)
         if chosen:
             is_whole = len(chosen) == len(found.edits)
-            places[found.entry.number] = range(len(chosen)) if is_whole else frozenset(chosen)
+            indexes[found.entry.number] = range(len(chosen)) if is_whole else frozenset(chosen)
         scanned, selected = scanned + len(found.edits), selected + len(chosen)
         on_progress(ScanProgress(scanned, change.planned, selected))
-    return chooser.selected(Part(places))
+    return chooser.selected(Part(indexes))
 
 
 class _Chooser(ABC):
@@ -193,7 +193,7 @@ class _Chooser(ABC):
 
     @abstractmethod
     async def choose(self, found: EntryLeft) -> Sequence[int]:
-        """Return the places of those messages of a batch, left to undo, that are chosen."""
+        """Return the indexes of those messages of a batch, left to undo, that are chosen."""
 
     def selected(self, part: Part) -> Selected:
         """Return what was selected; ``part`` is what was chosen of all batches."""
@@ -210,17 +210,17 @@ def _chooser_of(scope: PartScope, editor: EditExecutor, change: Change) -> _Choo
 
 
 class _MarkedMessages(_Chooser):
-    """Chooses messages by their places; others may have been undone since those were listed."""
+    """Chooses messages by their indexes; others may have been undone since those were listed."""
 
     def __init__(self, part: Part) -> None:
-        self._places = part.places
+        self._indexes = part.edit_indexes
         self._undone = 0
 
     async def choose(self, found: EntryLeft) -> list[int]:
-        """Return those of the places that are left."""
-        meant = self._places[found.entry.number]
-        self._undone += sum(is_undone for place, is_undone in enumerate(found.is_undone) if place in meant)
-        return [place for place in found.places_left if place in meant]
+        """Return those of the indexes that are left."""
+        meant = self._indexes[found.entry.number]
+        self._undone += sum(is_undone for index, is_undone in enumerate(found.is_undone) if index in meant)
+        return [index for index in found.indexes_left if index in meant]
 
     def selected(self, part: Part) -> Selected:
         """Return also how many were undone already."""
@@ -249,8 +249,8 @@ class _NamedMessages(_Chooser):
         self._undone: Counter[_Name] = Counter()
 
     async def choose(self, found: EntryLeft) -> list[int]:
-        """Return the places of messages with these ids, and count those that were undone."""
-        chosen = [place for place in found.places_left if self._chooses(found.edits[place])]
+        """Return the indexes of messages with these ids, and count those that were undone."""
+        chosen = [index for index in found.indexes_left if self._chooses(found.edits[index])]
         undone = (edit for edit, is_undone in zip(found.edits, found.is_undone, strict=True) if is_undone)
         self._undone.update(name for edit in undone if (name := self._named(edit)) is not None)
         return chosen
@@ -290,16 +290,16 @@ class _MatchingMessages(_Chooser):
         self._can_tell = wanted.searched()
 
     async def choose(self, found: EntryLeft) -> list[int]:
-        """Return the places of messages that match."""
+        """Return the indexes of messages that match."""
         return list(await self.found_in(found))
 
     async def found_in(self, found: EntryLeft) -> dict[int, RawMessage]:
-        """Return the messages that match, by their places, with the bodies that were read for it."""
-        places = found.places_left
-        messages = [_as_searched(found.edits[place]) for place in places]
+        """Return the messages that match, by their indexes, with the bodies that were read for it."""
+        indexes = found.indexes_left
+        messages = [_as_searched(found.edits[index]) for index in indexes]
         if self._needs_body and any(message.body is None for message in messages):
             messages = await self._with_bodies(found, messages)
-        return {places[index]: messages[index] for index in self._matches(messages, self._change.at_ms)}
+        return {indexes[index]: messages[index] for index in self._matches(messages, self._change.at_ms)}
 
     def selected(self, part: Part) -> Selected:
         """Return also how many could not be searched."""

@@ -59,7 +59,7 @@ class _Context(NamedTuple):
 
 
 def _key(message: ChangedMessage) -> str:
-    return f"{message.number}:{message.place}"
+    return f"{message.number}:{message.edit_index}"
 
 
 def _mark(message: ChangedMessage, context: _Context) -> Piece:
