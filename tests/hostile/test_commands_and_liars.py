@@ -56,7 +56,8 @@ def _printed(capfd: pytest.CaptureFixture[str], status: int, what: str) -> None:
 
 @pytest.mark.parametrize("name", _COMMANDS)
 def test_every_command_ends_in_a_sentence(name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    for lie in sorted(set(LIES) - set(_SLOW)):
+    # A third of the lies for each command, and a third of the commands for each lie.
+    for lie in sorted(set(LIES) - set(_SLOW))[list(_COMMANDS).index(name) % 3 :: 3]:
         with Liar(lie) as liar:
             _printed(capfd, main(["-r", liar.url, *_COMMANDS[name]]), f"{name}: {lie}")
 
