@@ -9,6 +9,7 @@ from typing import Any, cast
 from textual.app import App
 from textual.dom import DOMNode
 from textual.events import Key, Paste
+from textual.widgets import Input, TextArea
 
 # Messages cause others: so many rounds of them are waited for at most. Enter in the list of commands has five.
 _ROUNDS_MAX = 10
@@ -25,7 +26,7 @@ class TypeAhead:
     form would go to the screen below, as its commands.
 
     The keys ``held`` down to move a cursor repeat faster than a busy machine paints: those that wait are handled at
-    once.
+    once. So are the characters of a text, in a field for it: some terminals send what is pasted as keys.
     """
 
     def __init__(self, app: App[Any], handle: Callable[[Key | Paste], Awaitable[None]], held: Set[str]) -> None:
@@ -59,21 +60,23 @@ class TypeAhead:
         # At its end the app has no screen.
         if not (self._waiting and self._app.screen_stack):
             return
-        way, key = self._way, self._held_key
+        way = self._way
         self._tries += 1
         # A screen that a worker has just opened has no widgets yet.
         if self._app.screen.is_mounted or self._tries > _TRIES_MAX:
             self._tries = 0
-            await self._handle(self._waiting.popleft())
-            while key is not None and self._held_key == key:
+            handled = self._waiting.popleft()
+            await self._handle(handled)
+            while self._waiting and self._is_alike(handled, self._waiting[0]):
                 await self._handle(self._waiting.popleft())
         self._following = asyncio.create_task(self._follow(way))
 
-    @property
-    def _held_key(self) -> str | None:
-        """The next key if it may be held down."""
-        event = self._waiting[0] if self._waiting else None
-        return event.key if isinstance(event, Key) and event.key in self._held else None
+    def _is_alike(self, handled: Key | Paste, event: Key | Paste) -> bool:
+        """Return whether an event need not wait for the effect of the one that was handled last."""
+        if not (isinstance(handled, Key) and isinstance(event, Key)):
+            return False
+        is_text = handled.is_printable and event.is_printable and isinstance(self._app.focused, Input | TextArea)
+        return is_text or (event.key == handled.key and event.key in self._held)
 
     @property
     def _way(self) -> Sequence[DOMNode]:

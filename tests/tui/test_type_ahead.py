@@ -1,8 +1,10 @@
 """Keys that are typed faster than they take effect do what they do when they are typed slowly."""
 
 import asyncio
+from collections.abc import Coroutine, Sequence
 
 import pytest
+from textual.dom import DOMNode
 from textual.events import Key, Paste
 from textual.widgets import Input
 
@@ -14,6 +16,7 @@ from rsmq_tui.tui.dialogs.palette import PaletteScreen
 from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.overview.search import SearchScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
+from rsmq_tui.tui.type_ahead import TypeAhead
 from tests.tui.driving import opened, play_orders, press, says, settled, type_at_once, until, wait_for_screen
 from tests.tui.scripted import ScriptedSource
 from tests.tui.scripted_triage import ScriptedTriage
@@ -43,6 +46,28 @@ async def test_a_body_is_typed_before_the_form_is_open(source: ScriptedSource) -
         await until(pilot, lambda: pilot.app.screen.query(BodyArea), "the form is open")
         await settled(pilot)
         assert pilot.app.screen.query_one(BodyArea).text == "qux"
+
+
+async def test_the_characters_of_a_text_do_not_wait_for_each_other(
+    source: ScriptedSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(source, one_of_each(), triage=ScriptedTriage()) as pilot:
+        await press(pilot, "a")
+        await until(pilot, lambda: pilot.app.screen.query(BodyArea), "the form is open")
+        await settled(pilot)
+        waits = []
+        follow = TypeAhead._follow
+
+        def counted(keys: TypeAhead, way: Sequence[DOMNode]) -> Coroutine[None, None, None]:
+            waits.append(way)
+            return follow(keys, way)
+
+        monkeypatch.setattr(TypeAhead, "_follow", counted)
+        words = "jq \\e/3 " * 60
+        type_at_once(pilot, f"{words}\r{words}")
+        await settled(pilot)
+        assert pilot.app.screen.query_one(BodyArea).text == f"{words}\n{words}"
+        assert len(waits) < 10
 
 
 async def test_what_is_pasted_stays_between_the_keys(source: ScriptedSource) -> None:
