@@ -109,7 +109,7 @@ class Key:
         return " ".join(key if key == "enter" else format_key(key) for key in self.keys.split(","))
 
     @property
-    def face(self) -> str:
+    def first(self) -> str:
         """The first of the keys, as shown to users."""
         return self.shown.split()[0]
 
@@ -569,14 +569,14 @@ class Keymap:
         """Return the key of a command in the first of its groups; in the others, the keys are the same."""
         return self._keys[COMMANDS[name][0].id]
 
-    def face(self, name: str) -> str:
+    def first_key(self, name: str) -> str:
         """Return the first key of a command, as sentences name it."""
-        return self.command(name).face
+        return self.command(name).first
 
-    def faces(self, key: Key) -> str:
+    def hint_keys(self, key: Key) -> str:
         """Return what stands before the hint of a key: its first key, and that of its pair."""
         pair = self.pair_of(key)
-        return key.face if pair is None else f"{key.face} {pair.face}"
+        return key.first if pair is None else f"{key.first} {pair.first}"
 
     def pair_of(self, key: Key) -> Key | None:
         """Return the key that shares the hint of a key."""

@@ -173,7 +173,7 @@ class DashboardScreen(BaseScreen[None]):
     def action_saved_filters(self) -> None:
         """Choose a saved filter."""
         if not self.saved_filters:
-            save = self.dashboard.keymap.face("save_filter")
+            save = self.dashboard.keymap.first_key("save_filter")
             words = f"no filter is saved for such a screen: {save} in the filter line saves one"
             self.warn(words)
         elif (entry := self.query_one_optional(FilterInput)) is not None:

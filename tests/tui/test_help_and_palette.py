@@ -84,7 +84,7 @@ async def test_hints_and_help_are_those_of_the_registry(
         # There is no analysis, the body is not encoded, and before the first change there is nothing to undo.
         hidden = ("app.history", "message.decoded")
         shown = [key for key in keys_of(*where, usable=replace(RSMQ, changes=changes)) if key.id not in hidden]
-        words = [f"{Keymap().faces(key)} {key.hint}" for key in shown if key.hint and key.action != "undo"]
+        words = [f"{Keymap().hint_keys(key)} {key.hint}" for key in shown if key.hint and key.action != "undo"]
         assert sorted(part for part in line.strip().split("   ") if part) == sorted(words)
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
@@ -127,7 +127,7 @@ async def test_hints_that_do_not_fit_are_left_out_whole(source: ScriptedSource) 
     async with opened(source, size=(40, 10)) as pilot:
         await _go(pilot, source, ())
         line = lines_of(pilot.app.screen.query_one(KeyHints))[0]
-        known = {f"{Keymap().faces(key)} {key.hint}" for key in KEYS}
+        known = {f"{Keymap().hint_keys(key)} {key.hint}" for key in KEYS}
         assert set(line.strip().split("  ")) <= known
         assert "enter open" in line
         assert line.strip().endswith("? help")

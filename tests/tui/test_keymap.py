@@ -360,13 +360,13 @@ def test_the_pages_for_users_name_the_keys_that_there_are(topic: str, places: tu
     text = page(topic)
     table = re.search(r"^\| key \|.*\n\|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
     assert table is not None
-    named = {face for row in table[1].splitlines() for face in re.findall(r"`(\S+?)`", row.split(" | ")[0])}
+    named = {key for row in table[1].splitlines() for key in re.findall(r"`(\S+?)`", row.split(" | ")[0])}
     keys = list(keys_of(*places))
-    assert named <= {face for key in keys for face in key.shown.split()}
+    assert named <= {shown for key in keys for shown in key.shown.split()}
     # Those that move and end are known from elsewhere.
     words = [key for key in keys if key.where not in ("table", "lines", "diff") and key.id != "app.quit"]
-    faces = set(re.findall(r"`(\S+?)`", text))
-    assert [key.id for key in words if not faces & set(key.shown.split())] == []
+    anywhere = set(re.findall(r"`(\S+?)`", text))
+    assert [key.id for key in words if not anywhere & set(key.shown.split())] == []
 
 
 @pytest.mark.parametrize("keys", ["J", "L", "F", "f", "i", "?", ":", "x", "\r", "\r\r", "\rW", "\rJ", "\rL"])

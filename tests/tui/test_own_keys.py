@@ -150,13 +150,13 @@ def test_a_key_that_cannot_be_used_is_refused(name: str, keys: list[str], proble
 def test_a_comma_is_a_key() -> None:
     keymap = Keymap({"minute_back": ["."], "minute_on": [","]})
     assert keymap.problems == []
-    assert (keymap.face("minute_back"), keymap.face("minute_on")) == (".", ",")
+    assert (keymap.first_key("minute_back"), keymap.first_key("minute_on")) == (".", ",")
 
 
 def test_two_keys_may_be_swapped() -> None:
     keymap = Keymap({"copy_body": ["x"], "delete": ["y"]})
     assert keymap.problems == []
-    assert (keymap.face("copy_body"), keymap.face("delete")) == ("x", "y")
+    assert (keymap.first_key("copy_body"), keymap.first_key("delete")) == ("x", "y")
 
 
 def test_of_two_commands_with_the_same_new_key_one_stays_as_it_is() -> None:

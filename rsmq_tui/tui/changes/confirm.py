@@ -157,7 +157,7 @@ class ConfirmScreen(Dialog["Preview"]):
             words = f"type the queue's name to confirm: {printable(preview.action.queue)}"
         else:
             self._begin_seeing(preview)
-            words = f"This has just appeared: read it, then press {self._keymap.face('submit')} again."
+            words = f"This has just appeared: read it, then press {self._keymap.first_key('submit')} again."
         self.warn(words)
 
     def action_close(self) -> None:
@@ -200,7 +200,7 @@ class ConfirmScreen(Dialog["Preview"]):
         dialog.border_title = Content(printable(preview.title, _TITLE_MAX))
         dialog.set_class(preview.action.removes, "-danger")
         dialog.set_class(preview.action.asks_for_name, "-named")
-        rows = _rows(preview, self._keymap.face("undo"))
+        rows = _rows(preview, self._keymap.first_key("undo"))
         if preview.wider is not None and self._preview_wider is not None:
             self._offer(f"Include {count(preview.changed)} changed", partial(self._preview_wider, preview.wider))
         if not preview.count:
@@ -234,9 +234,9 @@ class ConfirmScreen(Dialog["Preview"]):
         hints = ["↓ ↑ scroll"] if self._words.max_scroll_y else []
         if self._preview is not None:
             if self.query_one("#yes").display:
-                hints.append(f"{self._keymap.face('submit')} confirms")
+                hints.append(f"{self._keymap.first_key('submit')} confirms")
             if not self._preview.action.asks_for_name:
-                hints.append(f"{self._keymap.face('copy_command')} copies the command")
+                hints.append(f"{self._keymap.first_key('copy_command')} copies the command")
         self.query_one(".dialog").border_subtitle = " · ".join(hints)
 
     def _offer(self, words: str, previewer: Previewer) -> None:

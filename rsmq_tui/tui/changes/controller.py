@@ -93,7 +93,7 @@ def end_of(report: "ChangeReport", keymap: Keymap) -> ChangeStatus:
     is_alarm = bool(report.tally.failed) or report.stopped not in (None, ON_REQUEST)
     taken = report.tally.done if action.takes_away or action.moves_away else 0
     changed = count(len(report.changed))
-    retries = f" · {keymap.face('retry')} retries the {changed} received or changed" if report.changed else ""
+    retries = f" · {keymap.first_key('retry')} retries the {changed} received or changed" if report.changed else ""
     words = report.sentence + retries
     return ChangeStatus(words, is_alarm=is_alarm, taken=taken, change=report.change, may_undo=may_undo)
 
@@ -639,7 +639,7 @@ class ChangeController:
             return
         for change in found:
             if change.state is State.INTERRUPTED:
-                words = interrupted(change, server.triage.ns, keymap_of(self._app).face("undo"))
+                words = interrupted(change, server.triage.ns, keymap_of(self._app).first_key("undo"))
                 self._app.notify(words, severity="warning", markup=False, timeout=20)
 
     def _show_progress(self, words: str, handled: int, planned: int, *, skipped: int = 0, failed: int = 0) -> None:

@@ -378,8 +378,8 @@ class FormScreen(Dialog[None], Generic[T]):
         dialog = self.query_one(".dialog")
         dialog.border_title = Content(self._form.title)
         keymap = keymap_of(self.app)
-        copies = "" if self._command is None else f" · {keymap.face('copy_form')} copies the command"
-        dialog.border_subtitle = Content(f"{self._note} · {keymap.face('submit')} continues{copies}")
+        copies = "" if self._command is None else f" · {keymap.first_key('copy_form')} copies the command"
+        dialog.border_subtitle = Content(f"{self._note} · {keymap.first_key('submit')} continues{copies}")
         dialog.set_class(self._form.is_dangerous, "-danger")
         first = self.query_one(f"#{self._form.fields[0].id}")
         first.focus()

@@ -292,7 +292,7 @@ class JournalScreen(DashboardScreen):
 
     @property
     def _redo_key(self) -> str:
-        return self.dashboard.keymap.face("redo")
+        return self.dashboard.keymap.first_key("redo")
 
     @property
     def _now_ms(self) -> int:

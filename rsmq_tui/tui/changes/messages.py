@@ -250,7 +250,7 @@ class ChangeMessagesScreen(DashboardScreen):
         sent = "" if message.sent_ms is None else f", sent {date_clock(message.sent_ms)}"
         body = "the journal has no bodies of messages that stay on the server"
         if self._wanted.is_empty:
-            body += f"; a filter on bodies ({self.dashboard.keymap.face('filter')}) reads them there"
+            body += f"; a filter on bodies ({self.dashboard.keymap.first_key('filter')}) reads them there"
         if message.start is not None:
             body = message.start.decode("utf-8", "surrogateescape")
         rows = (

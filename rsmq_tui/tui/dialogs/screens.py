@@ -97,7 +97,7 @@ class HelpScreen(Dialog[None]):
         lines += self._part("Verdicts, worst first", list(verdicts))
         lines += self._part("Words", list(_column_meanings()))
         pages = [((topic, "strong"), sentence) for topic, sentence in topics().items()]
-        lines += self._part(f"Pages, which {keymap_of(self.app).face('palette')} opens", pages)
+        lines += self._part(f"Pages, which {keymap_of(self.app).first_key('palette')} opens", pages)
         self._view.show(lines[1:], stay=True)
 
     def _part(self, title: str, rows: Sequence[tuple[Piece, str]]) -> list[list[Piece]]:
@@ -181,7 +181,7 @@ class ColumnsScreen(_ListDialog[None]):
 
     def on_mount(self) -> None:
         """List the columns."""
-        show, later, earlier, reset = map(keymap_of(self.app).face, ("show", "shift_right", "shift_left", "reset"))
+        show, later, earlier, reset = map(keymap_of(self.app).first_key, ("show", "shift_right", "shift_left", "reset"))
         self._options.border_subtitle = Content(f"{show} shows or hides · {later} {earlier} move it · {reset} resets")
         self._list(0)
 
@@ -247,7 +247,7 @@ class SavedFiltersScreen(_ListDialog[None]):
 
     def on_mount(self) -> None:
         """List the filters."""
-        self._options.border_subtitle = Content(f"enter applies · {keymap_of(self.app).face('forget')} deletes")
+        self._options.border_subtitle = Content(f"enter applies · {keymap_of(self.app).first_key('forget')} deletes")
         self._list()
 
     @on(OptionList.OptionSelected)
@@ -300,7 +300,7 @@ def filter_name_screen(preferences: Preferences, kind: str, text: str) -> FormSc
     def keep(name: str) -> None:
         _keep_filter(preferences, kind, name, text)
         screen.dismiss()
-        lists = keymap_of(screen.app).face("choose_saved")
+        lists = keymap_of(screen.app).first_key("choose_saved")
         # The filter line has the keys again.
         words = f"saved as {printable(name, _NAME_MAX)}: {lists} lists the saved filters"
         screen.notify(words, markup=False)

@@ -539,7 +539,7 @@ class HistoryScreen(DashboardScreen):
             table.show(table.rows, table.keys, self._cells)
         else:
             self._listed = listed
-            refresh = self.dashboard.keymap.face("refresh")
+            refresh = self.dashboard.keymap.first_key("refresh")
             table.empty_text = why_empty(shown, page, self._choice.typed, self.size.width, of=self._of, refresh=refresh)
             rows = self._choice.rows(page, shown.lists, self._cells.name)
             table.show(rows, [pages.key_of(page, row) for row in rows], self._cells)

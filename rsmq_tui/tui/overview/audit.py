@@ -161,7 +161,7 @@ class AuditScreen(DashboardScreen):
         self._title.show(self._head())
         self.table.empty_text = [("  No problems found.", "ready")] if self._is_clean else []
         keys = [finding_key(finding) for finding in self._found]
-        self.table.show(self._found, keys, self.dashboard.keymap.face("fix"))
+        self.table.show(self._found, keys, self.dashboard.keymap.first_key("fix"))
         self._show_details()
 
     @property

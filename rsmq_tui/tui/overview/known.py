@@ -119,7 +119,7 @@ def ask_known(dashboard: "Dashboard", part: Snapshot, queue: str) -> "FormScreen
 
     def show_failure(why: str) -> None:
         what = f"The acknowledgement of {printable(queue, _NAME_MAX)} was not saved"
-        again = f"press {dashboard.keymap.face('known')} again"
+        again = f"press {dashboard.keymap.first_key('known')} again"
         words = f"{why}. Free some space or make the file writable, then {again}; alerts continue until then"
         dashboard.warn_of(words, title=what)
 

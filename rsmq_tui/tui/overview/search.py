@@ -598,7 +598,7 @@ class SearchScreen(DashboardScreen):
         search = self._search
         queues = f"{count(search.done)} of {plural(search.queues, 'queue')}"
         looked = [(2, f" · {queues}"), (3, f", {count(search.read)} read")]
-        again = self.dashboard.keymap.face("refresh")
+        again = self.dashboard.keymap.first_key("refresh")
         if search.state is SearchState.RUNNING:
             return [*looked, (1, " · esc stops")]
         if search.state is SearchState.STOPPED:

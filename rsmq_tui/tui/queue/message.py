@@ -358,7 +358,7 @@ class MessageScreen(ActingScreen):
             return []
         if row is None:
             kept = "" if self._is_taken or message.body is None else " · this was its body"
-            resend = f" · {self.dashboard.keymap.face('edit')} sends a copy" if kept and self.can_change else ""
+            resend = f" · {self.dashboard.keymap.first_key('edit')} sends a copy" if kept and self.can_change else ""
             return [(" no longer in the queue", "alarm"), (f"{kept}{resend}", "")]
         as_of = f" as of {clock(at_ms)}: {printable(self._problem, 60)} ·" if self._problem else ""
         return [(as_of, "alarm"), *row_pieces(row, at_ms)]

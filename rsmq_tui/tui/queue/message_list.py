@@ -444,7 +444,7 @@ class MessageList(Vertical):
 
     def _show_hits(self, hits: Hits) -> None:
         hits.arrange()
-        nothing = nothing_found(hits, self._dashboard.keymap.face("refresh")) or self.tabs.nothing(self.typed)
+        nothing = nothing_found(hits, self._dashboard.keymap.first_key("refresh")) or self.tabs.nothing(self.typed)
         words = printable(hits.error, 200) or ("Searching …" if hits.is_running else nothing)
         self.table.empty_text = [(f"  {words}", "alarm" if hits.error else "muted")]
         listed = hits.listed
@@ -545,7 +545,7 @@ class MessageList(Vertical):
             self._search_line.show([(self._order_words, "strong")])
             return
         position = self.table.cursor_index + 1 if self.table.rows else 0
-        text, refresh = self.typed.text, self._dashboard.keymap.face("refresh")
+        text, refresh = self.typed.text, self._dashboard.keymap.first_key("refresh")
         pieces = search_pieces(hits, text, width, noun=noun, position=position, now_ms=now_ms, refresh=refresh)
         self._search_line.show(pieces)
 
@@ -572,7 +572,7 @@ class MessageList(Vertical):
         if asked is None:
             return ""
         # It fits into 80 columns with millions of messages.
-        read, turn = (self._dashboard.keymap.face(name) for name in ("refresh", "sort"))
+        read, turn = (self._dashboard.keymap.first_key(name) for name in ("refresh", "sort"))
         return f" {read} reads {count(depth)} messages, {asked.words} · {turn} next order · esc cancels"
 
     @property

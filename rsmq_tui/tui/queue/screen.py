@@ -171,7 +171,7 @@ class QueueScreen(ActingScreen):
         silenced = known_pieces(self.dashboard.known(place).get(self.queue))
         silenced += ignored_pieces(state, self.dashboard.ignored.get(place))
         # On a narrow terminal, more lines for the reason of the verdict.
-        thresholds, log_key = self.server.source.thresholds, self.dashboard.keymap.face("events")
+        thresholds, log_key = self.server.source.thresholds, self.dashboard.keymap.first_key("events")
         self._title.show([*title_pieces(self.queue, state, snapshot, thresholds, log_key), *silenced], 3)
         replaying = self.dashboard.replay
         recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
@@ -350,7 +350,7 @@ class QueueScreen(ActingScreen):
         """Why there is nothing to change."""
         if self.chosen_id is None:
             return self.messages.why_none
-        return f"nothing is marked: {self.dashboard.keymap.face('mark')} marks a message, esc starts over"
+        return f"nothing is marked: {self.dashboard.keymap.first_key('mark')} marks a message, esc starts over"
 
     def _narrow(self, term: str | None) -> None:
         """Add the term of a group to the filter."""

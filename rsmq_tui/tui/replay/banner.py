@@ -89,7 +89,7 @@ def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
 def empty_words(snapshot: Snapshot, replaying: "ReplaySession", keymap: Keymap) -> list[Piece]:
     """Return why a replay shows no queue."""
     if snapshot.connection.failure is not None:
-        poll, incident = keymap.face("next_poll"), keymap.face("next_verdict")
+        poll, incident = keymap.first_key("next_poll"), keymap.first_key("next_verdict")
         return [
             (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
             (f"  Press {poll} for the next poll, {incident} for the next incident.", "muted"),
@@ -165,7 +165,7 @@ class ReplayBanner(Painted):
             "speed": speed_words(player),
             "state": f"{sign} {word}",
             "outcome": outcome_words(replaying),
-            "marked": f"{marked} · {dashboard_of(self.app).keymap.face('diff')} compares" if is_marked else "",
+            "marked": f"{marked} · {dashboard_of(self.app).keymap.first_key('diff')} compares" if is_marked else "",
             "problems": f"{plural(left_out, 'file')} left out" if left_out else "",
         }
         for part, shorter in (

@@ -263,7 +263,7 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
         case "mark" if dashboard.snapshot is not None:
             replay.mark(dashboard.snapshot)
         case "diff" if replay.marked is None:
-            mark, compare = (dashboard.keymap.face(each) for each in ("mark_time", "diff"))
+            mark, compare = (dashboard.keymap.first_key(each) for each in ("mark_time", "diff"))
             words = f"no time is marked: {mark} marks one for {compare} to compare with"
             app.notify(words, severity="warning", markup=False)
         case "diff" if "diff" not in screen.WHERE:
@@ -273,6 +273,6 @@ def act(app: App[None], dashboard: Dashboard, name: str, direction: int = 1) -> 
 def _play(app: App[None], replay: ReplaySession) -> None:
     player = replay.player
     if not player.is_playing and player.position_ms >= replay.span.to_ms:
-        seek = keymap_of(app).face("seek")
+        seek = keymap_of(app).first_key("seek")
         app.notify(f"this is the end of the recorded history; {seek} goes to another time", markup=False)
     player.set_playing(not player.is_playing)

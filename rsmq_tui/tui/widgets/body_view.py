@@ -375,7 +375,7 @@ class BodyView(LineView):
             return decoded.problem
         names = ", ".join(decoded.layers)
         if not self.is_decoded:
-            return f"as stored; {keymap_of(self.app).face('decoded')} decodes {names}"
+            return f"as stored; {keymap_of(self.app).first_key('decoded')} decodes {names}"
         became = f"{names}: {size(len(decoded.data))} from {size(len(self.body or b''))}"
         return "; ".join(filter(None, (became, decoded.problem)))
 

@@ -86,7 +86,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
     if snapshot.connection.fresh_at_s is None:
         if failure is None:
             return [(f"  Connecting to {printable(snapshot.server)} …", "muted")]
-        retry, leave = keymap.face("refresh"), keymap.face("leave")
+        retry, leave = keymap.first_key("refresh"), keymap.first_key("leave")
         words = f"  It retries automatically; {retry} retries now, {leave} quits. `rsmq-tui demo` shows example queues."
         return [*why_unread(snapshot.server, failure), (words, "muted")]
     notes: list[Piece] = [(f"  {printable(note, 200)}", "alarm") for note in snapshot.notes]
@@ -94,7 +94,7 @@ def why_empty(snapshot: Snapshot, typed: str, dashboard: Dashboard) -> list[Piec
         return [(f"  No queue matches {printable(typed, 60)}. Press esc to see all.", "muted")]
     others = [printable_ns(name, 40) for name in snapshot.namespaces or () if name != snapshot.ns]
     found = (
-        f"Other namespaces: {', '.join(others[:8])}. Press {keymap.face('namespace')} to switch."
+        f"Other namespaces: {', '.join(others[:8])}. Press {keymap.first_key('namespace')} to switch."
         if others
         else "No other namespaces were found."
     )
@@ -113,7 +113,7 @@ def _before(snapshot: Snapshot, dashboard: Dashboard) -> list[Piece]:
     if last is None or (last.server, last.ns) != (snapshot.server, snapshot.ns):
         return []
     held = plural(last.totals.depth, "message")
-    more = "" if dashboard.events is None else f" {dashboard.keymap.face('events')} shows what happened."
+    more = "" if dashboard.events is None else f" {dashboard.keymap.first_key('events')} shows what happened."
     before = ago(snapshot.at_ms - last.at_ms)
     return [(f"  It had {plural(len(last.queues), 'queue')} with {held} {before}.{more}", "alarm")]
 
@@ -411,7 +411,7 @@ class ChangeLine(Painted):
             return []
         if not status.is_running:
             may_undo = status.may_undo and dashboard.changes.is_undoable
-            undoes = f" · {dashboard.keymap.face('undo')} undoes" if may_undo else ""
+            undoes = f" · {dashboard.keymap.first_key('undo')} undoes" if may_undo else ""
             return [self.clipped([(f" {printable(status.words)}{undoes}", "alarm" if status.is_alarm else "strong")])]
         end = "stopping after the current batch" if status.is_stopping else "esc stops"
         numbers = (
@@ -483,7 +483,7 @@ class KeyHints(Painted):
         self._spans = []
         start = 1
         for key in (*shown, *pinned):
-            pieces += [(f"{keymap.faces(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
+            pieces += [(f"{keymap.hint_keys(key)} ", "head"), (f"{key.hint}{' ' * gap}", "muted")]
             self._spans += _spans_of(keymap, key, start)
             start += _width(keymap, key, gap)
         return [self.line(pieces)]
@@ -507,14 +507,14 @@ def cells_of(pieces: Iterable[Piece]) -> int:
 
 def _spans_of(keymap: Keymap, key: Key, start: int) -> Iterator[tuple[int, int, Key]]:
     """Yield the cells of a hint that begins at ``start``, with their key: a pair has both."""
-    word = start + len(keymap.faces(key)) + 1
+    word = start + len(keymap.hint_keys(key)) + 1
     if (pair := keymap.pair_of(key)) is not None:
-        yield start, start + len(key.face), key
-        start += len(key.face) + 1
-        yield start, start + len(pair.face), pair
-        start += len(pair.face) + 1
+        yield start, start + len(key.first), key
+        start += len(key.first) + 1
+        yield start, start + len(pair.first), pair
+        start += len(pair.first) + 1
     yield start, word + len(key.hint), key
 
 
 def _width(keymap: Keymap, key: Key, gap: int) -> int:
-    return len(keymap.faces(key)) + 1 + len(key.hint) + gap
+    return len(keymap.hint_keys(key)) + 1 + len(key.hint) + gap

@@ -35,7 +35,7 @@ class FilterInput(Input):
 
     def on_mount(self) -> None:
         """Name the keys for saved filters."""
-        saved, save = (keymap_of(self.app).face(name) for name in ("choose_saved", "save_filter"))
+        saved, save = (keymap_of(self.app).first_key(name) for name in ("choose_saved", "save_filter"))
         self.placeholder += f" · {saved} saved filters, {save} saves"
 
     def action_save_filter(self) -> None:
