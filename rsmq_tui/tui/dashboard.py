@@ -326,12 +326,12 @@ class Dashboard:
         self, history: str, at_ms: int, queue: str | None, otherwise: Callable[[], None] | None
     ) -> None:
         from rsmq_tui.history.names import HistoryError  # noqa: PLC0415 - live screens need none of it
-        from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
+        from rsmq_tui.tui.replay.session import replay_session  # noqa: PLC0415
 
         def opened() -> "ReplaySession":
             from rsmq_tui.history.reading import History  # noqa: PLC0415 - Arrow is loaded where something is replayed
 
-            return replaying_of(
+            return replay_session(
                 History(history),
                 from_ms=at_ms,
                 playing=False,

@@ -31,7 +31,7 @@ from rsmq_tui.triage.undo.part import ChangedMessage
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.dashboard import dashboard_of
 from rsmq_tui.tui.overview.search import SearchScreen
-from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
+from rsmq_tui.tui.replay.session import ReplaySession, replay_session
 from rsmq_tui.tui.screen import DashboardScreen
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
@@ -388,7 +388,7 @@ def _replay(clock: FakeClock, folder: Path) -> ReplaySession:
     tape = Tape(folder, place=Place("prod-eu", "redis://cache-1:6379/0", "rsmq"))
     play_history(_RecordedSource(clock, tape))
     tape.seal()
-    return replaying_of(History(folder), from_ms=NOW_MS - 500_000, playing=False, clock=clock)
+    return replay_session(History(folder), from_ms=NOW_MS - 500_000, playing=False, clock=clock)
 
 
 class _RecordedSource(ScriptedSource):

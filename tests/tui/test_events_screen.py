@@ -24,7 +24,7 @@ from rsmq_tui.protocol import Failure, Rsmq, RsmqReader
 from rsmq_tui.tui.app import RsmqApp
 from rsmq_tui.tui.overview.events import EventsScreen, LastEvents
 from rsmq_tui.tui.queue.screen import QueueScreen
-from rsmq_tui.tui.replay.session import replaying_of
+from rsmq_tui.tui.replay.session import replay_session
 from rsmq_tui.tui.servers import WatchedServer
 from tests.events.made import event
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
@@ -409,7 +409,7 @@ async def test_a_replay_shows_what_happened_before_its_position(
             tape.poll(at_ms, orders, *([said("ok", "new", depth=1, ready=1, hidden=0)] if poll >= 80 else []))
     tape.seal()
 
-    replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 450_000, playing=False)
+    replaying = replay_session(History(tape.out, state=tape.out), from_ms=NOON_MS + 450_000, playing=False)
     app = RsmqApp(replaying.servers, replay=replaying)
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")

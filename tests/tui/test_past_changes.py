@@ -264,7 +264,7 @@ async def test_a_replay_is_shown_while_a_long_log_is_read(tmp_path: Path, monkey
         return read_changes(*given)
 
     monkeypatch.setattr(session, "read_changes", read_slowly)
-    replay = session.replaying_of(
+    replay = session.replay_session(
         History(tape.out, state=tape.out),
         from_ms=NOON_MS + 3 * MINUTE_MS,
         playing=False,

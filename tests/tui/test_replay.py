@@ -24,7 +24,7 @@ from rsmq_tui.tui.overview.screen import OverviewScreen
 from rsmq_tui.tui.queue.screen import QueueScreen
 from rsmq_tui.tui.replay.banner import ReplayBanner
 from rsmq_tui.tui.replay.screens import DiffScreen
-from rsmq_tui.tui.replay.session import ReplaySession, replaying_of
+from rsmq_tui.tui.replay.session import ReplaySession, replay_session
 from rsmq_tui.tui.servers import WatchedServer
 from rsmq_tui.tui.widgets.lines import StatusLine
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
@@ -71,7 +71,7 @@ async def replayed(out: Path, at_ms: int = NOON_MS, **options: Any) -> AsyncIter
     ascii_only, notifications = options.pop("ascii_only", False), options.pop("notifications", False)
     keys = options.pop("keys", None)
     history = History(out, state=out)
-    replaying = replaying_of(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
+    replaying = replay_session(history, **{"from_ms": at_ms, "playing": False, "clock": clock, **options})
     app = RsmqApp(replaying.servers, replay=replaying, clock=clock, ascii_only=ascii_only, keys=keys)
     dashboard = app.dashboard
     async with app.run_test(size=size, notifications=notifications) as pilot:

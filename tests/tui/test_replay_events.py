@@ -18,7 +18,7 @@ from rsmq_tui.monitor.tracking.series import FlightTimes
 from rsmq_tui.protocol import RsmqReader
 from rsmq_tui.protocol.server.status import ServerInfo
 from rsmq_tui.triage.journal.journal import user_name
-from rsmq_tui.tui.replay.session import events_before, replaying_of
+from rsmq_tui.tui.replay.session import events_before, replay_session
 from tests.history.operated import operated
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, replay_of, said, without
 from tests.monitor.test_changes import change, log
@@ -93,7 +93,7 @@ async def test_changes_are_in_the_log_of_a_replay(tmp_path: Path) -> None:
     logs = [recorded.log, other, tmp_path / "none"]
 
     async def changes_before(at_ms: int, span_ms: int = 900_000, logs: Sequence[Path] = logs) -> list[str]:
-        replaying = replaying_of(History(recorded.history, state=tmp_path), change_logs=logs)
+        replaying = replay_session(History(recorded.history, state=tmp_path), change_logs=logs)
         found = events_before(str(recorded.history), at_ms, span_ms, (await replaying.changes()).changes)
         replaying.player.close()
         return [f"{event.at_ms} {event.queue}: {event.text}" for event in found if event.kind == "change"]

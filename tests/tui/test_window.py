@@ -13,7 +13,7 @@ from rsmq_tui.history.reading import History
 from rsmq_tui.monitor.text import clock, shown_zone
 from rsmq_tui.protocol import Failure
 from rsmq_tui.tui.app import RsmqApp
-from rsmq_tui.tui.replay.session import replaying_of
+from rsmq_tui.tui.replay.session import replay_session
 from rsmq_tui.tui.widgets.charts import ChartPanel, SparkPanel
 from tests.history.replayed import NOON_MS, STEP_MS, Tape, said
 from tests.tui.driving import opened, play, play_rows, press, says, settled, until
@@ -123,7 +123,7 @@ async def test_a_replay_shows_ten_minutes_at_most(tmp_path: Path) -> None:
         tape.poll(NOON_MS + poll * STEP_MS, said("ok", depth=poll, ready=poll, hidden=0))
     tape.seal()
     (tmp_path / "dashboard.json").write_text('{"window_ms": 3600000}')
-    replaying = replaying_of(History(tape.out, state=tape.out), from_ms=NOON_MS + 29 * STEP_MS, playing=False)
+    replaying = replay_session(History(tape.out, state=tape.out), from_ms=NOON_MS + 29 * STEP_MS, playing=False)
     app = RsmqApp(replaying.servers, replay=replaying, choices=tmp_path / "dashboard.json")
     async with app.run_test(size=(132, 36)) as pilot:
         await until(pilot, lambda: app.dashboard.snapshot is not None, "something is shown")

@@ -173,8 +173,8 @@ class QueueScreen(ActingScreen):
         # On a narrow terminal, more lines for the reason of the verdict.
         thresholds, log_key = self.server.source.thresholds, self.dashboard.keymap.first_key("events")
         self._title.show([*title_pieces(self.queue, state, snapshot, thresholds, log_key), *silenced], 3)
-        replaying = self.dashboard.replay
-        recorded = [] if replaying is None else inventory_pieces(replaying, self.place or "", self.queue)
+        replay = self.dashboard.replay
+        recorded = [] if replay is None else inventory_pieces(replay, self.place or "", self.queue)
         # What does not fit on two lines is cut off at the end, and the time of the messages must not be.
         words = self.dashboard.usual_words(snapshot, self.queue)
         usual: list[Piece] = [(f" {words}  ", "strong")] if words else []

@@ -30,9 +30,9 @@ def moment_words(at_ms: int) -> str:
     return date_clock(at_ms, zone=True)
 
 
-def span_words(replaying: "ReplaySession") -> str:
+def span_words(replay: "ReplaySession") -> str:
     """Format the recorded span: of 2031-05-10 08:00 … 2031-05-18 12:00."""
-    span = replaying.span
+    span = replay.span
     return f"of {clock(span.from_ms, date=True)[:16]} … {clock(span.to_ms, date=True)[:16]}"
 
 
@@ -42,9 +42,9 @@ def speed_words(player: "Player") -> str:
     return words if real > _AS_ASKED * player.speed else f"{words} (actual x{real:{',.0f' if real >= 10 else '.2g'}})"
 
 
-def outcome_words(replaying: "ReplaySession") -> str:
+def outcome_words(replay: "ReplaySession") -> str:
     """Describe what a seek found, or the gap that was skipped; empty if there is nothing to say."""
-    outcome = replaying.player.outcome
+    outcome = replay.player.outcome
     if outcome.looking_ms is not None:
         return f"searching at {clock(outcome.looking_ms, date=True)[:16]} …"
     if outcome.is_stopped:
@@ -64,7 +64,7 @@ def outcome_words(replaying: "ReplaySession") -> str:
     return ""
 
 
-def freshness(snapshot: Snapshot, replaying: "ReplaySession") -> Piece:
+def freshness(snapshot: Snapshot, replay: "ReplaySession") -> Piece:
     """Return how often polls were recorded, or why the numbers are old."""
     connection = snapshot.connection
     if not snapshot.at_ms:
@@ -72,37 +72,37 @@ def freshness(snapshot: Snapshot, replaying: "ReplaySession") -> Piece:
         return "nothing was recorded here before this time ", "alarm"
     if connection.failure is None:
         return f"recorded every {round(snapshot.interval_s, 1):g} s ", "muted"
-    return f"✗ {outage_words(snapshot, replaying)} ", "alarm"
+    return f"✗ {outage_words(snapshot, replay)} ", "alarm"
 
 
-def outage_words(snapshot: Snapshot, replaying: "ReplaySession") -> str:
+def outage_words(snapshot: Snapshot, replay: "ReplaySession") -> str:
     """Describe how old the numbers are, and why."""
     connection = snapshot.connection
     why = printable(connection.failure.sentence if connection.failure else "", 80)
     is_gap = connection.failure is not None and connection.failure.kind == "gap"
-    age_ms = None if connection.fresh_at_s is None else replaying.position_ms - connection.fresh_at_s * 1000
+    age_ms = None if connection.fresh_at_s is None else replay.position_ms - connection.fresh_at_s * 1000
     parts = ["" if is_gap else "down", "" if age_ms is None else f"numbers {duration(age_ms)} old"]
     numbers = ", ".join(filter(None, parts))
     return f"{numbers}: {why}" if numbers else why
 
 
-def empty_words(snapshot: Snapshot, replaying: "ReplaySession", keymap: Keymap) -> list[Piece]:
+def empty_words(snapshot: Snapshot, replay: "ReplaySession", keymap: Keymap) -> list[Piece]:
     """Return why a replay shows no queue."""
     if snapshot.connection.failure is not None:
         poll, incident = keymap.first_key("next_poll"), keymap.first_key("next_verdict")
         return [
-            (f"  No data for this time: {outage_words(snapshot, replaying)}.", "alarm"),
+            (f"  No data for this time: {outage_words(snapshot, replay)}.", "alarm"),
             (f"  Press {poll} for the next poll, {incident} for the next incident.", "muted"),
         ]
     return [("  No queues existed at this time.", "muted")]
 
 
-def inventory_pieces(replaying: "ReplaySession", place: str, queue: str) -> list[Piece]:
+def inventory_pieces(replay: "ReplaySession", place: str, queue: str) -> list[Piece]:
     """Return the time of the listed messages; empty if none are listed."""
-    at_ms = replaying.inventory_ms(place, queue)
+    at_ms = replay.inventory_ms(place, queue)
     if at_ms is None:
         return []
-    ago = duration(max(0, replaying.position_ms - at_ms))
+    ago = duration(max(0, replay.position_ms - at_ms))
     return [(f"   messages as of {clock(at_ms)[:8]}, {ago} before", "alarm")]
 
 
@@ -153,18 +153,18 @@ class ReplayBanner(Painted):
 
     def paint(self) -> list[Strip]:
         """Paint the line."""
-        replaying = dashboard_of(self.app).replay
-        if replaying is None:
+        replay = dashboard_of(self.app).replay
+        if replay is None:
             return []
-        player, width = replaying.player, self.size.width
+        player, width = replay.player, self.size.width
         sign, word = ("▶", "playing") if player.is_playing else ("‖", "paused")
-        left_out, is_marked = len(replaying.problems), replaying.marked is not None
-        marked = "" if replaying.marked is None else f"marked {moment_words(replaying.marked.at_ms)[11:19]}"
+        left_out, is_marked = len(replay.problems), replay.marked is not None
+        marked = "" if replay.marked is None else f"marked {moment_words(replay.marked.at_ms)[11:19]}"
         parts = {
-            "time": f" REPLAY {moment_words(replaying.position_ms)}",
+            "time": f" REPLAY {moment_words(replay.position_ms)}",
             "speed": speed_words(player),
             "state": f"{sign} {word}",
-            "outcome": outcome_words(replaying),
+            "outcome": outcome_words(replay),
             "marked": f"{marked} · {dashboard_of(self.app).keymap.first_key('diff')} compares" if is_marked else "",
             "problems": f"{plural(left_out, 'file')} left out" if left_out else "",
         }
@@ -181,7 +181,7 @@ class ReplayBanner(Painted):
             if cell_len(words) < width:
                 break
         words = fitted(words, width)
-        right = f"{span_words(replaying)} "
+        right = f"{span_words(replay)} "
         if cell_len(words) + cell_len(right) + 1 > width:
             right = ""
         gap = " " * max(0, width - cell_len(words) - cell_len(right))

@@ -149,7 +149,7 @@ class ReplaySession:
         return self._sources[self._places[place]].seen.get(queue)
 
 
-def replaying_of(
+def replay_session(
     history: "History",
     *,
     from_ms: int | None = None,

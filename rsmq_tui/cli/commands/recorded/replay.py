@@ -112,7 +112,7 @@ def _history_of(options: Options) -> "History":
 
 
 def _opened(history: "History", options: Options, logs: Sequence[Path]) -> "ReplaySession":
-    from rsmq_tui.tui.replay.session import replaying_of  # noqa: PLC0415
+    from rsmq_tui.tui.replay.session import replay_session  # noqa: PLC0415
 
     from_ms = to_ms = None
     at_ms = None if options.link is None else options.link.at_ms
@@ -130,7 +130,7 @@ def _opened(history: "History", options: Options, logs: Sequence[Path]) -> "Repl
                 )
     if at_ms is not None:
         from_ms = at_ms
-    return replaying_of(
+    return replay_session(
         history,
         from_ms=from_ms,
         to_ms=to_ms,
