@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rsmq_tui.monitor import Filter, MessageState
@@ -194,7 +194,6 @@ def change_of(**values: object) -> Change:
         "change": 7, "at_ms": START_MS, "name": "delete", "past": "deleted", "who": "eva", "host": "here", "pid": 1,
         "alive_ms": START_MS, "profile": "", "server": "redis://cache-1:6379/0", "ns": "rsmq", "queue": "orders",
         "target": None, "what": "every message of the queue", "planned": 1204, "done": 812, "skipped": 0, "failed": 0,
-        "state": State.INTERRUPTED, "undoes": None,
+        "state": State.INTERRUPTED, "undoes": None, "audited": False, "touched": False,
     }  # fmt: skip
-    nothing = {field.name: 0 for field in fields(Change)}
-    return Change(**{**nothing, **known, **values})  # type: ignore[arg-type]
+    return Change(**{**known, **values})  # type: ignore[arg-type]
