@@ -47,9 +47,9 @@ from rsmq_tui.triage.lists.select import (
     PUT_BACK,
     AreaReader,
     EligibleItems,
+    IndexRange,
     ItemFinder,
     ListSelection,
-    PlaceRange,
     Search,
     select_items,
     spans_of,
@@ -307,7 +307,7 @@ class ListExport(Exporting):
     ) -> None:
         super().__init__(write)
         self._editor, self._search, self._queue, self._scope = editor, search, queue, scope
-        # How far pushes have shifted items since their places were read.
+        # How far pushes have shifted items since their indexes were read.
         self._drift = 0
 
     async def __aiter__(self) -> AsyncGenerator[ScanProgress, None]:
@@ -336,17 +336,17 @@ class ListExport(Exporting):
         there: Counter[bytes] = Counter()
         known = spans_of((position_of(item.id) for item in unread), ready) if area == "q" else []
         near = [
-            PlaceRange(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
+            IndexRange(max(0, span.near + self._drift - _SLACK_ITEMS), span.far + self._drift + _SLACK_ITEMS)
             for span in known
         ]
-        for spans in (near, [PlaceRange(0, EVERYWHERE)]):
+        for spans in (near, [IndexRange(0, EVERYWHERE)]):
             async with aclosing(AreaReader(self._editor, self._queue, area).sightings(wanted, spans)) as seen:
                 async for _, found in seen:
-                    for place, body, _ in found:
+                    for index, body, _ in found:
                         digest = item_digest(body)
                         read[digest] = body
                         there[digest] += 1
-                        self._drift = place - known[-1].near if known else 0
+                        self._drift = index - known[-1].near if known else 0
         self.gone += wanted.total()
         whole = []
         for item in part:

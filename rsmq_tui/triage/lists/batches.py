@@ -17,7 +17,7 @@ from rsmq_tui.protocol.rsmq.editor import RsmqEditor
 from rsmq_tui.protocol.rsmq.edits import Edit
 from rsmq_tui.triage.change import Entry, Step
 from rsmq_tui.triage.journal.batches import DamageError, edits_of, name_for_row, name_from_row, packed_edits
-from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, ItemFinder, PlaceRange
+from rsmq_tui.triage.lists.select import EVERYWHERE, PUT_BACK, AreaReader, IndexRange, ItemFinder
 from rsmq_tui.triage.rsmq.batches import bodies_now, exists
 from rsmq_tui.triage.undo.inverse import BatchUndo
 
@@ -71,8 +71,8 @@ class ListUndo(BatchUndo):
 
     note = PUT_BACK
 
-    # The place of the batch undone before: the items of the next one are beside it.
-    _beside: PlaceRange | None = None
+    # Where the batch was that was undone before: the items of the next one are beside it.
+    _beside: IndexRange | None = None
     # The items of the change that were found, by the list where it left them and their hashes; None if too large.
     _found: Mapping[_Where, Mapping[bytes, bytes]] | None = None
     _is_searched = False
@@ -111,7 +111,7 @@ class ListUndo(BatchUndo):
             bodies = found[names, queue, area] = {}
             for _ in range(_SEARCHES):
                 reader.has_gaps = False
-                async with aclosing(reader.sightings(digests, [PlaceRange(0, EVERYWHERE)])) as seen:
+                async with aclosing(reader.sightings(digests, [IndexRange(0, EVERYWHERE)])) as seen:
                     async for _, items in seen:
                         bodies |= {item_digest(item.body): item.body for item in items}
                 if not reader.has_gaps:
@@ -175,7 +175,7 @@ class ListUndo(BatchUndo):
                 meant.setdefault(digest_of(edit.before.id), deque()).append(edit)
 
         async def make(bodies: list[bytes], window: Window) -> Step:
-            self._beside = PlaceRange(window.near, window.far)
+            self._beside = IndexRange(window.near, window.far)
             edits = []
             for body in bodies:
                 before, after = meant[item_digest(body)].popleft()
@@ -193,15 +193,15 @@ class ListUndo(BatchUndo):
         async for step in finder.passes(make):
             yield step
 
-    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> PlaceRange:
+    async def _likely(self, lists: ListEditor, inverse: ListBatch, *, was_first: bool) -> IndexRange:
         """Return where the items probably are: beside those of the batch undone before, or at an end."""
         if self._beside is not None:
             near, far = self._beside
-            return PlaceRange(max(0, near - inverse.size), far + inverse.size)
+            return IndexRange(max(0, near - inverse.size), far + inverse.size)
         if not was_first:
-            return PlaceRange(0, inverse.size - 1)
+            return IndexRange(0, inverse.size - 1)
         ready = (await lists.facts(inverse.queue)).ready
-        return PlaceRange(max(0, ready - inverse.size), max(0, ready - 1))
+        return IndexRange(max(0, ready - inverse.size), max(0, ready - 1))
 
 
 async def _from_rsmq(lists: ListEditor, inverse: ListBatch) -> Step:

@@ -46,7 +46,7 @@ PUT_BACK = (
 
 class _Block(NamedTuple):
     first: int
-    place: int
+    offset: int
 
 
 class ListSelection(Selection):
@@ -62,7 +62,7 @@ class ListSelection(Selection):
         self.deepest = 0
         self.ready = 0
         self.newest = b""
-        self._places: dict[Area, list[_Block]] = {"q": [], "p": []}
+        self._block_offsets: dict[Area, list[_Block]] = {"q": [], "p": []}
 
     def add(self, messages: Iterable[RawMessage], at_ms: int) -> None:
         """Add items that were read at that server time."""
@@ -72,7 +72,7 @@ class ListSelection(Selection):
         for area, found in areas.items():
             if found:
                 found.sort(key=lambda pair: pair[0])
-                self._places[area].append(_Block(found[0][0], self._file.seek(0, SEEK_END)))
+                self._block_offsets[area].append(_Block(found[0][0], self._file.seek(0, SEEK_END)))
                 self.counts[area] += len(found)
                 if area == "q":
                     self.deepest = max(self.deepest, found[-1][0])
@@ -80,8 +80,8 @@ class ListSelection(Selection):
 
     def items(self, area: Area) -> Iterator[RawMessage]:
         """Iterate over the items of an area, in order of position."""
-        for _, place in sorted(self._places[area]):
-            yield from next(self._blocks(place))
+        for _, offset in sorted(self._block_offsets[area]):
+            yield from next(self._blocks(offset))
 
 
 # One call blocks the server for a few ms, and for at most HOLD_MAX_MS unless the list is too long.
@@ -110,17 +110,17 @@ KEPT = "taken or removed by others, or now among those that are kept"
 Make = Callable[[list[bytes], Window], Awaitable[Step]]
 
 
-class PlaceRange(NamedTuple):
-    """A range of places in a list, both ends included; place 0 is the item that was pushed last."""
+class IndexRange(NamedTuple):
+    """A range of indexes in a list, both ends included; index 0 is the item that was pushed last."""
 
     near: int
     far: int
 
 
 class Sighting(NamedTuple):
-    """An item that was found, and its place then; ``passed_bytes`` are those of the items read up to it."""
+    """An item that was found, and its index then; ``passed_bytes`` are those of the items read up to it."""
 
-    place: int
+    list_index: int
     body: bytes
     passed_bytes: int = 0
 
@@ -131,25 +131,25 @@ class ItemBatch:
 
     items: list[Sighting] = field(default_factory=list)
     bytes: int = 0
-    # How many items at lower places this change removes before, and the length of the longest item nearby.
+    # How many items at lower indexes this change removes before, and the length of the longest item nearby.
     behind: int = 0
     longest: int = 1
 
     def window(self, spared: int) -> Window:
         """Return where the call searches for the items."""
         slack = min(_SLACK_ITEMS, _SLACK_BYTES // self.longest)
-        return Window(self.items[-1].place - self.behind, self.items[0].place - self.behind, slack, spared)
+        return Window(self.items[-1].list_index - self.behind, self.items[0].list_index - self.behind, slack, spared)
 
     def takes(self, item: Sighting, in_front: int) -> bool:
         """Return whether one call may take that item too, if ``in_front`` items before the part stay in the list."""
         if not self.items:
             return True
-        number, span = len(self.items) + 1, self.items[0].place - item.place + 1
+        number, span = len(self.items) + 1, self.items[0].list_index - item.list_index + 1
         if number > ITEMS_MAX or self.bytes + len(item.body) > BYTES_MAX:
             return False
         if span > _SPAN_ITEMS_MAX or item.passed_bytes - self.items[0].passed_bytes > _SPAN_BYTES_MAX:
             return False
-        depth = min(in_front + span, self.items[0].place + 1)
+        depth = min(in_front + span, self.items[0].list_index + 1)
         return number * (_COMMAND_US + depth * _INDEX_US) <= _LOOKUPS_US
 
     def add(self, item: Sighting) -> None:
@@ -158,25 +158,25 @@ class ItemBatch:
         self.bytes += len(item.body)
 
 
-def walk_ms(place: int) -> float:
-    """Return about how long a walk from the end of a list to a place blocks the server."""
-    return place * _WALK_US / 1000
+def walk_ms(index: int) -> float:
+    """Return about how long a walk from the end of a list to an index blocks the server."""
+    return index * _WALK_US / 1000
 
 
-def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[PlaceRange]:
+def spans_of(positions: Iterable[int], ready: int, *, is_still: bool = True) -> list[IndexRange]:
     """Return the spans of items with these positions, in order, counted from the item that is taken next.
 
     ``is_still`` is True if nothing was pushed since. Otherwise spans are wider, and none are returned if they cover
     much of the list: a search of the whole list finds the items in order.
     """
     slack = 0 if is_still else _SLACK_ITEMS
-    spans: list[PlaceRange] = []
+    spans: list[IndexRange] = []
     for position in positions:
-        place = max(0, ready - 1 - position)
-        if spans and spans[-1].near - place <= _JOINED_ITEMS:
-            spans[-1] = PlaceRange(min(place, spans[-1].near), max(place + slack, spans[-1].far))
+        index = max(0, ready - 1 - position)
+        if spans and spans[-1].near - index <= _JOINED_ITEMS:
+            spans[-1] = IndexRange(min(index, spans[-1].near), max(index + slack, spans[-1].far))
         else:
-            spans.append(PlaceRange(place, place + slack))
+            spans.append(IndexRange(index, index + slack))
     is_much = sum(span.far - span.near for span in spans) > ready * _MUCH
     return [] if is_much and not is_still else spans
 
@@ -192,7 +192,7 @@ class AreaReader:
         self.longest = 1
         self._editor, self._queue, self._area = editor, queue, area
 
-    async def windows(self, span: PlaceRange) -> AsyncGenerator[WindowItems, None]:
+    async def windows(self, span: IndexRange) -> AsyncGenerator[WindowItems, None]:
         """Read a span in the order in which items are taken; each window has only items not read before."""
         walk = self._editor.walk(self._queue, self._area, None if span.far == EVERYWHERE else span.far, span.near)
         while not walk.is_over:
@@ -202,7 +202,7 @@ class AreaReader:
         self.has_gaps = self.has_gaps or walk.lost > 0
 
     async def sightings(
-        self, wanted: Counter[bytes], spans: Sequence[PlaceRange]
+        self, wanted: Counter[bytes], spans: Sequence[IndexRange]
     ) -> AsyncGenerator[tuple[int, list[Sighting]], None]:
         """Read spans in their order, and yield the length of the list and the wanted items of each window.
 
@@ -230,20 +230,20 @@ class AreaReader:
                     if not left:
                         return
 
-    async def parts(self, wanted: Counter[bytes], spans: Sequence[PlaceRange]) -> AsyncGenerator[ItemBatch, None]:
+    async def parts(self, wanted: Counter[bytes], spans: Sequence[IndexRange]) -> AsyncGenerator[ItemBatch, None]:
         """Yield the wanted items in parts for one call each, in the order in which they are taken."""
         part, claimed, before = ItemBatch(), 0, 0
         async with aclosing(self.sightings(wanted, spans)) as seen:
             async for length, found in seen:
                 before = before or length
                 for item in found:
-                    if part.items and item.place >= part.items[-1].place:
-                        # Pushes have shifted places between the windows.
+                    if part.items and item.list_index >= part.items[-1].list_index:
+                        # Pushes have shifted indexes between the windows.
                         yield part
                         part = ItemBatch()
                     # Items that this change takes before these are gone by then.
                     first = part.items[0] if part.items else item
-                    if not part.takes(item, max(0, before - 1 - first.place - (claimed - len(part.items)))):
+                    if not part.takes(item, max(0, before - 1 - first.list_index - (claimed - len(part.items)))):
                         yield part
                         part = ItemBatch()
                     part.add(item)
@@ -266,7 +266,7 @@ class ItemFinder:
         queue: str,
         area: Area,
         wanted: Counter[bytes],
-        spans: Sequence[PlaceRange] = (),
+        spans: Sequence[IndexRange] = (),
         *,
         spared: int = 0,
         backwards: bool = False,
@@ -286,7 +286,7 @@ class ItemFinder:
         for _ in range(_PASSES):
             if not self._wanted:
                 return
-            whole = PlaceRange(self._spared, EVERYWHERE)
+            whole = IndexRange(self._spared, EVERYWHERE)
             async with aclosing(self._one_pass(make, [whole], is_whole=True)) as steps:
                 async for step in steps:
                     yield step
@@ -294,7 +294,7 @@ class ItemFinder:
             yield Step(excluded=Outcome.CHANGED * moved_on, skip_reason=MOVED_ON)
 
     async def _one_pass(
-        self, make: Make, spans: Sequence[PlaceRange], *, is_whole: bool = False
+        self, make: Make, spans: Sequence[IndexRange], *, is_whole: bool = False
     ) -> AsyncGenerator[Step, None]:
         reader = AreaReader(self._editor, self._queue, self._area)
         found = reader.parts(self._wanted, spans)
@@ -467,10 +467,10 @@ async def _queued_named(editor: ListEditor, queue: str, named: Sequence[ItemId],
     """Search near the positions of the ids first, then the whole list."""
     wanted = Counter(bytes.fromhex(id.sha) for id in named)
     ready = (await editor.facts(queue)).ready
-    for spans in (spans_of((id.position for id in named), ready), [PlaceRange(0, EVERYWHERE)]):
+    for spans in (spans_of((id.position for id in named), ready), [IndexRange(0, EVERYWHERE)]):
         async with aclosing(AreaReader(editor, queue, "q").sightings(wanted, spans)) as seen:
             async for length, found in seen:
-                items = [_queued(max(0, length - 1 - place), body) for place, body, _ in found]
+                items = [_queued(max(0, length - 1 - index), body) for index, body, _ in found]
                 adding.add(items, at_ms)
     return wanted.total()
 
@@ -507,7 +507,7 @@ async def _everything(
     depth = number + (facts.processing if eligible.processing else 0)
     scanned = 0
     if number:
-        async with aclosing(reader.windows(PlaceRange(eligible.spared, first))) as coming:
+        async with aclosing(reader.windows(IndexRange(eligible.spared, first))) as coming:
             async for window in coming:
                 bodies = window.bodies[: number - scanned]
                 scanned += len(bodies)
@@ -528,7 +528,7 @@ async def _processing(editor: ListEditor, queue: str) -> AsyncGenerator[_Part, N
     """Read the items in processing, the oldest first, each with the deadline of its lease."""
     leases = await editor.leases(queue)
     seen = 0
-    async with aclosing(AreaReader(editor, queue, "p").windows(PlaceRange(0, EVERYWHERE))) as coming:
+    async with aclosing(AreaReader(editor, queue, "p").windows(IndexRange(0, EVERYWHERE))) as coming:
         async for window in coming:
             found = []
             for position, body in zip(window.positions, window.bodies, strict=True):
