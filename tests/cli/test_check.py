@@ -294,7 +294,7 @@ def test_thresholds_of_a_profile_count(anywhere: Command, orders: Rsmq, redis_ur
     config.write_text(f'[profiles.here]\nurl = "{redis_url}"\nthresholds = {{ poison_rc = 1 }}\n')
     done = anywhere("--profile", "here", "--config", str(config), "check")
     assert done.status == 1
-    assert "WARNING: orders: 2 messages received 1 times or more (up to 1)" in done.text.splitlines()
+    assert "WARNING: orders: 2 messages received 1 time or more (up to 1)" in done.text.splitlines()
     assert "thresholds that differ from the defaults: poison_rc 1" in done.text.splitlines()
 
 
