@@ -137,7 +137,7 @@ class AuditedChange:
     @property
     def summary(self) -> str:
         """What was done to how many messages, printable: ``move: moved 3 of 4 messages to dead, 1 skipped``."""
-        to = to_words(self.target, self.moved if self.undoes is None else {})
+        to = to_words(self.target, self.moved if self.undoes is None else {}, _NAME_MAX)
         parts = (self.skipped, "skipped"), (self.failed, "failed")
         left = "".join(f", {count(number)} {word}" for number, word in parts if number)
         past = printable(self.past, 40)
@@ -197,12 +197,15 @@ _TEXTS = ("action", "who", "host", "profile", "server", "ns", "queue", "filter",
 _NUMBERS = ("at_ms", "change", "planned", "done", "skipped", "failed")
 
 
-def to_words(target: str | None, moved: Mapping[str, int]) -> str:
-    """Return where messages went, as the end of a phrase: `` to dead``, or `` to orders (12), mail (3) and 2 more``."""
+def to_words(target: str | None, moved: Mapping[str, int], limit: int | None = None) -> str:
+    """Return where messages went, as the end of a phrase: `` to dead``, or `` to orders (12), mail (3) and 2 more``.
+
+    ``limit`` cuts each name to that many characters.
+    """
     if target is not None:
-        return f" to {printable(target, _NAME_MAX)}"
+        return f" to {printable(target, limit)}"
     greatest = sorted(moved, key=lambda queue: (-moved[queue], queue))[:_MOVED_SHOWN]
-    shown = ", ".join(f"{printable(queue, _NAME_MAX)} ({count(moved[queue])})" for queue in greatest)
+    shown = ", ".join(f"{printable(queue, limit)} ({count(moved[queue])})" for queue in greatest)
     rest = f" and {count(len(moved) - len(greatest))} more" if len(moved) > len(greatest) else ""
     return f" to {shown}{rest}" if shown else ""
 

@@ -47,6 +47,14 @@ def test_the_list_is_newest_first(command: Command, anywhere: Command, orders: R
     assert anywhere("journal", "--json", terminal=True).lines == [third, second, first]
 
 
+def test_a_long_name_of_a_target_is_whole(command: Command, anywhere: Command, orders: Rsmq) -> None:
+    target = f"list:{'x' * 300}"
+    copied = command("messages", "copy", "orders", "--limit", "1", "--all", "--to", target, "--yes")
+    assert copied.status == 0, copied.err
+    assert f"copy orders to {target}: " in anywhere("journal", "--wide", terminal=True).text
+    assert f" to {target}, " in command("undo", "1").text
+
+
 def test_show_prints_what_is_kept(command: Command, anywhere: Command, orders: Rsmq, client: Redis) -> None:
     command("messages", "delete", "orders", "--filter", "rc>0", "--yes")
     command("messages", "release", "orders", "--all", "--yes")
