@@ -98,13 +98,10 @@ class AuditedChange:
 
     @property
     def queues(self) -> tuple[Reference, ...]:
-        """Its queue, and those that messages were moved to; of an undo, also those of what it undoes."""
+        """Its queue, and those that messages were moved to; of an undo, those that it moved messages back from."""
         target = self.target if self.target is not None or self.origin is None else self.origin.target
         own = queues_of(self.ns, self.queue, target)
-        if target is not None:
-            return own
-        moved = self.moved if self.moved or self.origin is None else self.origin.moved
-        return (*own, *(own[0]._replace(queue=queue) for queue in moved))
+        return own if target is not None else (*own, *(own[0]._replace(queue=queue) for queue in self.moved))
 
     @property
     def subjects(self) -> tuple[tuple[str, str, str], ...]:
